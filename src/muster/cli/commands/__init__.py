@@ -1,0 +1,5 @@
+"""The commands, a module for what belongs together; importing them adds them to the application."""
+
+from muster.cli.commands import doctor, environment, executions, logs, objects, serve, stacks, status
+
+__all__ = ["doctor", "environment", "executions", "logs", "objects", "serve", "stacks", "status"]

@@ -1,0 +1,57 @@
+"""`muster up`: serve until Ctrl-C."""
+
+import asyncio
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from muster.cli import show
+from muster.cli.app import app
+from muster.cli.client import clients
+from muster.cli.commands.stacks import Parameter, deploy_and_tell, parameters_of
+from muster.errors import MusterError
+from muster.store.port import Realm
+
+
+@app.command("up")
+def up(
+    application: Annotated[
+        Path | None,
+        typer.Argument(metavar="[APP]", help="A template (.yaml, .json) or a folder with one, deployed at start."),
+    ] = None,
+    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free port.")] = 4566,
+    host: Annotated[str, typer.Option(help="The address to listen on; a loopback address.")] = "127.0.0.1",
+    data: Annotated[Path, typer.Option(help="The data folder; made when it is not there.")] = Path(".muster"),
+    region: Annotated[str | None, typer.Option(help="The region of a new data folder (us-east-1).")] = None,
+    account: Annotated[str | None, typer.Option(help="The account id of a new data folder (000000000000).")] = None,
+    parameter: Parameter = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Serve until Ctrl-C; with APP, deploy it once the server is ready."""
+    from muster.server import Server, Settings
+
+    logging.basicConfig(
+        level=logging.INFO if verbose else logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    parameters = parameters_of(parameter)
+    if application is not None and not application.exists():
+        raise MusterError(f"There is no {application} to deploy.")
+    wished = {name: value for name, value in (("account", account), ("region", region)) if value}
+    realm = replace(Realm(), **wished) if wished else None
+    settings = Settings(data=data, host=host, port=port, realm=realm)
+
+    async def main() -> None:
+        server = Server(settings)
+
+        async def ready() -> None:
+            show.out.print(f"Muster is ready at [bold]{server.endpoint}[/bold] (data in {data}). Ctrl-C stops it.")
+            if application is not None:
+                made = clients(server.endpoint, server.realm.region)
+                await asyncio.to_thread(deploy_and_tell, application, made, None, parameters, False)
+
+        await server.serve(ready)
+
+    asyncio.run(main())
