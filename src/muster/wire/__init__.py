@@ -1,0 +1,1 @@
+"""The edge that speaks AWS's protocols over HTTP: bytes in, an operation asked for, bytes out."""
