@@ -143,7 +143,9 @@ def find(states: Client, execution: str) -> str:
 
 def details(event: dict[str, Any]) -> str:
     """What a history event says, in a line."""
-    inside = next((value for name, value in event.items() if name.endswith("EventDetails") and value), {})
+    inside: dict[str, Any] = next(
+        (value for name, value in event.items() if name.endswith("EventDetails") and value), {}
+    )
     said = [
         str(inside[name])
         for name in ("name", "resourceType", "resource", "error", "cause", "output", "input")

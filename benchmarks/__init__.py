@@ -1,0 +1,1 @@
+"""How fast Muster is, measured from outside (a real server, real clients) and from inside."""

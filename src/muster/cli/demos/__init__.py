@@ -1,0 +1,1 @@
+"""The scenarios, start to finish, narrated and verified."""
