@@ -1,0 +1,1 @@
+"""Carriers of deliveries outward: function workers, HTTP targets, mail."""

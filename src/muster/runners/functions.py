@@ -1,0 +1,252 @@
+"""Carries invocations to workers: one worker per invocation at a time, kept warm for the next one.
+
+Keeps true: a worker serves one revision of one version; one that is idle for long, or whose revision is over, is ended;
+none outlives the runner. The outcome and the log are recorded in the transaction that completes the delivery. Does not
+decide what runs when: the Lambda service does.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from muster.clock import Clock, SystemClock
+from muster.errors import ServiceError
+from muster.runners import package
+from muster.runners.function_log import FunctionLog, Line, stream_name
+from muster.runners.runtime_api import Event
+from muster.runners.runtimes import InvalidEntrypoint, Revision, Surroundings
+from muster.runners.worker import Attempt, Worker, invalid_entrypoint
+from muster.transaction import Carried, Transaction
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Outcome = Callable[[Transaction], None]
+
+# A warm worker is ended after so long without work, and when more than so many are idle.
+IDLE_SECONDS_MAX = 300.0
+IDLE_WORKERS_MAX = 16
+_REAP_SECONDS = 15.0
+# What a function prints is stored this often while it runs, and when its invocation ends.
+_LOG_SECONDS = 1.0
+
+
+class Engine(Protocol):
+    """What the runner needs of the engine (or of a store)."""
+
+    async def change(self, change: Callable[[Transaction], T]) -> T: ...
+    async def read(self, query: Callable[[Transaction], T]) -> T: ...
+
+
+class FunctionRunner:
+    """The carriers of the Lambda service's deliveries."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        data_folder: Path,
+        endpoint_url: str,
+        *,
+        region: str = "us-east-1",
+        clock: Clock | None = None,
+        idle_seconds_max: float = IDLE_SECONDS_MAX,
+        idle_workers_max: int = IDLE_WORKERS_MAX,
+    ) -> None:
+        self._engine = engine
+        self._clock = clock or SystemClock()
+        self._cache = data_folder / "functions" / "code"
+        self._around = Surroundings(endpoint_url, region, data_folder / "functions" / "home")
+        self._idle_seconds_max = idle_seconds_max
+        self._idle_workers_max = idle_workers_max
+        self._idle: list[Worker] = []
+        self._busy: dict[str, Worker] = {}
+        self._unpacking: dict[str, asyncio.Lock] = {}
+        self._flushing: dict[Worker, asyncio.Task[None]] = {}
+        self._reaper: asyncio.Task[None] | None = None
+        self.carriers = {"lambda.invoke": self.invoke, "lambda.kill": self.kill}
+
+    async def start(self) -> None:
+        """Call before deliveries are carried: closes calls that the process before left, and starts what waits."""
+        self._around.home.mkdir(parents=True, exist_ok=True)
+        await self._engine.change(lambda tx: tx.call("lambda", "RecoverInvocations", {}))
+        self._reaper = asyncio.create_task(self._reap())
+
+    async def stop(self) -> None:
+        """End all workers."""
+        if self._reaper is not None:
+            self._reaper.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._reaper
+        for task in self._flushing.values():
+            task.cancel()
+        workers = [*self._idle, *self._busy.values()]
+        self._idle.clear()
+        for worker in workers:
+            await worker.kill()
+            await self._store_lines(worker)
+
+    @property
+    def idle(self) -> int:
+        """How many workers are warm and without work."""
+        return len(self._idle)
+
+    async def invoke(self, delivery: Carried) -> Outcome:
+        """Run one attempt of an invocation."""
+        id_ = delivery.subject
+        asked = {"InvocationId": id_, "Attempt": delivery.attempts}
+        job: dict[str, Any] = await self._engine.read(lambda tx: tx.call("lambda", "TakeInvocation", asked))
+        match job["Verdict"]:
+            case "Gone":
+                return lambda tx: None
+            case "Abandoned":
+                return _not_run(id_, ServiceError("ServiceException", "The caller of this invocation is gone."))
+            case "Refused":
+                return _not_run(id_, ServiceError(job["Code"], job["Message"]))
+        revision = Revision(job["FunctionName"], job["Version"], job["Revision"], job["Settings"], job["CodeSha256"])
+        try:
+            worker = await self._worker(revision)
+        except ServiceError as refusal:
+            return _not_run(id_, refusal)
+        except InvalidEntrypoint as fault:
+            attempt = invalid_entrypoint(id_, fault)
+            return _recorded(id_, attempt, "", None, [])
+        except OSError as fault:
+            log.exception("a worker for %s could not be started", revision.function)
+            return _not_run(id_, ServiceError("ServiceException", f"The function could not be started: {fault}"))
+        return await self._run(worker, id_, job)
+
+    async def _run(self, worker: Worker, id_: str, job: dict[str, Any]) -> Outcome:
+        self._busy[id_] = worker
+        done = False
+        try:
+            event = Event(id_, job["Payload"], {})
+            attempt = await worker.work(event, job["InvokedFunctionArn"], job["ClientContext"])
+            done = True
+        finally:
+            if not done:
+                await worker.kill()
+            # One that was killed from outside is not there any more.
+            self._busy.pop(id_, None)
+        if worker.alive:
+            self._rest(worker)
+        else:
+            await worker.kill()
+        flushing = self._flushing.pop(worker, None)
+        if flushing is not None:
+            flushing.cancel()
+        return _recorded(id_, attempt, worker.log.tail(), worker.log, worker.log.take())
+
+    async def kill(self, delivery: Carried) -> Outcome:
+        """End the worker of an invocation that was cancelled, if it is still at work."""
+        worker = self._busy.get(delivery.subject)
+        if worker is not None:
+            await worker.kill()
+            await self._store_lines(worker)
+        return lambda tx: None
+
+    async def _worker(self, revision: Revision) -> Worker:
+        """A warm worker of that revision, or a new one; idle ones of an older revision are ended."""
+        for worker in reversed(self._idle):
+            if worker.revision == revision and worker.alive:
+                self._idle.remove(worker)
+                return worker
+        outdated = [
+            worker
+            for worker in self._idle
+            if (worker.revision.function, worker.revision.version) == (revision.function, revision.version)
+        ]
+        for worker in outdated:
+            self._idle.remove(worker)
+            await worker.kill()
+        root = await self._root(revision.code_sha256)
+        token = os.urandom(16).hex()
+        stream = stream_name(self._clock.now(), revision.version, token)
+        worker = Worker(revision, root, FunctionLog(self._clock, revision.log_group, stream), self._around, self._clock)
+        worker.on_output = lambda: self._soon_stored(worker)
+        await worker.start()
+        return worker
+
+    async def _root(self, sha256: str) -> Path:
+        """The folder of a package, unpacked once."""
+        folder = self._cache / package.folder_name(sha256)
+        if folder.is_dir():
+            return folder
+        async with self._unpacking.setdefault(sha256, asyncio.Lock()):
+            if not folder.is_dir():
+                answer = await self._engine.read(lambda tx: tx.call("lambda", "GetCode", {"CodeSha256": sha256}))
+                await asyncio.to_thread(package.unpacked, self._cache, sha256, answer["ZipFile"])
+        return folder
+
+    def _rest(self, worker: Worker) -> None:
+        worker.idle_since = asyncio.get_running_loop().time()
+        self._idle.append(worker)
+
+    async def _reap(self) -> None:
+        while True:
+            await asyncio.sleep(min(_REAP_SECONDS, self._idle_seconds_max))
+            await self.reap()
+
+    async def reap(self) -> None:
+        """End workers that have been idle for long or are dead, and the longest idle of too many."""
+        now = asyncio.get_running_loop().time()
+        spare = len(self._idle) - self._idle_workers_max
+        over = [
+            worker
+            for position, worker in enumerate(self._idle)
+            if position < spare or now - worker.idle_since > self._idle_seconds_max or not worker.alive
+        ]
+        for worker in over:
+            self._idle.remove(worker)
+        for worker in over:
+            await worker.kill()
+            await self._store_lines(worker)
+
+    def _soon_stored(self, worker: Worker) -> None:
+        if worker.log.waiting and worker not in self._flushing:
+            self._flushing[worker] = asyncio.create_task(self._store_later(worker))
+
+    async def _store_later(self, worker: Worker) -> None:
+        await asyncio.sleep(_LOG_SECONDS)
+        self._flushing.pop(worker, None)
+        await self._store_lines(worker)
+
+    async def _store_lines(self, worker: Worker) -> None:
+        lines = worker.log.take() if worker.log.waiting else []
+        if lines:
+            stored = worker.log
+            await self._engine.change(lambda tx: _store(tx, stored.group, stored.stream, lines))
+
+
+def _not_run(id_: str, refusal: ServiceError) -> Outcome:
+    error = {"Code": refusal.code, "Message": refusal.message}
+
+    def record(tx: Transaction) -> None:
+        tx.call("lambda", "FinishInvocation", {"InvocationId": id_, "Error": error})
+
+    return record
+
+
+def _recorded(id_: str, attempt: Attempt, tail: str, printed: FunctionLog | None, lines: list[Line]) -> Outcome:
+    request: dict[str, Any] = {"InvocationId": id_, "Payload": attempt.payload, "LogTail": tail}
+    if attempt.function_error is not None:
+        request["FunctionError"] = attempt.function_error
+    if printed is not None:
+        request["LogStream"] = printed.stream
+
+    def record(tx: Transaction) -> None:
+        tx.call("lambda", "FinishInvocation", request)
+        if printed is not None and lines:
+            _store(tx, printed.group, printed.stream, lines)
+
+    return record
+
+
+def _store(tx: Transaction, group: str, stream: str, lines: list[Line]) -> None:
+    if not tx.offers("logs", "RecordEvents"):
+        return
+    events = [{"timestamp": line.at_ms, "message": line.message} for line in lines]
+    tx.call("logs", "RecordEvents", {"logGroupName": group, "logStreamName": stream, "logEvents": events})
