@@ -4,7 +4,7 @@ Every door (HTTP, state machines, event targets, templates, the command line) go
 has logic of its own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,12 @@ from muster.transaction import Carried, Transaction
 
 Request = Mapping[str, Any]
 Answer = dict[str, Any]
+
+# How a delivery is carried: inside the transaction that deletes its row, or outside by a runner, which acts and brings
+# back the change that records the result.
+Carry = Callable[[Transaction, Carried], None]
+Outcome = Callable[[Transaction], None]
+CarryOutside = Callable[[Carried], Awaitable[Outcome]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ class Service:
     name: str
     operations: Mapping[str, Operation]
     migrations: tuple[str, ...] = ()
-    carriers: Mapping[str, Callable[[Transaction, Carried], None]] = field(default_factory=dict)
+    carriers: Mapping[str, Carry] = field(default_factory=dict)
 
 
 class Operations:

@@ -9,21 +9,18 @@ holds only a hint, per kind, of when to look next. Does not know what the delive
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import orjson
 
 from muster.clock import Clock, Instant
 from muster.ids import Ids
+from muster.operation import Carry, CarryOutside, Outcome
 from muster.store.port import Committed, Store
 from muster.transaction import Carried, Row, Transaction
 
 log = logging.getLogger(__name__)
-
-Carry = Callable[[Transaction, Carried], None]
-Outcome = Callable[[Transaction], None]
-CarryOutside = Callable[[Carried], Awaitable[Outcome]]
 
 # One pass carries this many of a kind at most, and no longer than this, so that requests get their turn.
 PASS_ROWS = 100

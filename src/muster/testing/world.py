@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from muster.clock import SimulatedClock
-from muster.engine.dispatcher import CarryOutside, Dispatcher, Runner
+from muster.engine.dispatcher import Dispatcher, Runner
 from muster.ids import SeededIds
-from muster.operation import Answer, Operations, Service, Wait
+from muster.operation import Answer, CarryOutside, Operations, Service, Wait
 from muster.store.port import NOBODY, Realm
 from muster.store.sqlite import SqliteStore
 from muster.transaction import Caller, Row, Transaction
