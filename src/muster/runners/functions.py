@@ -29,7 +29,10 @@ Outcome = Callable[[Transaction], None]
 
 # A warm worker is ended after so long without work, and when more than so many are idle.
 IDLE_SECONDS_MAX = 300.0
-IDLE_WORKERS_MAX = 16
+IDLE_WORKERS_MAX = 32
+# So many initialize at once; who waits for a start takes a worker that becomes free meanwhile, so that a burst of short
+# calls does not start a crowd of interpreters.
+STARTS_AT_ONCE = max(2, os.cpu_count() or 1)
 _REAP_SECONDS = 15.0
 # What a function prints is stored this often while it runs, and when its invocation ends.
 _LOG_SECONDS = 1.0
@@ -64,6 +67,8 @@ class FunctionRunner:
         self._idle_workers_max = idle_workers_max
         self._idle: list[Worker] = []
         self._busy: dict[str, Worker] = {}
+        self._starting = 0
+        self._freed = asyncio.Condition()
         self._unpacking: dict[str, asyncio.Lock] = {}
         self._flushing: dict[Worker, asyncio.Task[None]] = {}
         self._reaper: asyncio.Task[None] | None = None
@@ -103,7 +108,12 @@ class FunctionRunner:
             case "Gone":
                 return lambda tx: None
             case "Abandoned":
-                return _not_run(id_, ServiceError("ServiceException", "The caller of this invocation is gone."))
+                return _not_run(
+                    id_,
+                    ServiceError(
+                        "ServiceException", "The invocation was interrupted before the function had answered."
+                    ),
+                )
             case "Refused":
                 return _not_run(id_, ServiceError(job["Code"], job["Message"]))
         revision = Revision(job["FunctionName"], job["Version"], job["Revision"], job["Settings"], job["CodeSha256"])
@@ -132,7 +142,7 @@ class FunctionRunner:
             # One that was killed from outside is not there any more.
             self._busy.pop(id_, None)
         if worker.alive:
-            self._rest(worker)
+            await self._rest(worker)
         else:
             await worker.kill()
         flushing = self._flushing.pop(worker, None)
@@ -150,10 +160,34 @@ class FunctionRunner:
 
     async def _worker(self, revision: Revision) -> Worker:
         """A warm worker of that revision, or a new one; idle ones of an older revision are ended."""
+        async with self._freed:
+            while True:
+                warm = self._warm(revision)
+                if warm is not None:
+                    return warm
+                if self._starting < STARTS_AT_ONCE:
+                    break
+                await self._freed.wait()
+            self._starting += 1
+        try:
+            return await self._started(revision)
+        finally:
+            self._starting -= 1
+            await self._tell()
+
+    async def _tell(self) -> None:
+        """A worker is free, or another may start."""
+        async with self._freed:
+            self._freed.notify_all()
+
+    def _warm(self, revision: Revision) -> Worker | None:
         for worker in reversed(self._idle):
             if worker.revision == revision and worker.alive:
                 self._idle.remove(worker)
                 return worker
+        return None
+
+    async def _started(self, revision: Revision) -> Worker:
         outdated = [
             worker
             for worker in self._idle
@@ -168,6 +202,11 @@ class FunctionRunner:
         worker = Worker(revision, root, FunctionLog(self._clock, revision.log_group, stream), self._around, self._clock)
         worker.on_output = lambda: self._soon_stored(worker)
         await worker.start()
+        try:
+            await worker.initialized()
+        except BaseException:
+            await worker.kill()
+            raise
         return worker
 
     async def _root(self, sha256: str) -> Path:
@@ -181,9 +220,10 @@ class FunctionRunner:
                 await asyncio.to_thread(package.unpacked, self._cache, sha256, answer["ZipFile"])
         return folder
 
-    def _rest(self, worker: Worker) -> None:
+    async def _rest(self, worker: Worker) -> None:
         worker.idle_since = asyncio.get_running_loop().time()
         self._idle.append(worker)
+        await self._tell()
 
     async def _reap(self) -> None:
         while True:

@@ -5,6 +5,7 @@ told; whatever it printed before its answer is in the log. Does not know the sto
 """
 
 import asyncio
+import contextlib
 import datetime
 import os
 import signal
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -53,6 +55,8 @@ class Worker:
         self._exit: asyncio.Task[int] | None = None
         self._started_at = 0.0
         self._init_seconds: float | None = None
+        self._init_failed = False
+        self._fresh = True
 
     @property
     def alive(self) -> bool:
@@ -121,11 +125,11 @@ class Worker:
         """Have the process work on an event, killing it when it does not end within the function's timeout."""
         assert self._exit is not None, "a worker is started before it works"
         request_id = event.request_id
-        first = self._init_seconds is None
+        first, self._fresh = self._fresh, False
         self.log.start(request_id, self.revision.version)
         begun_at = time.monotonic()
         status: str | None = None
-        if await self._initialized():
+        if await self.initialized():
             begun_at = time.monotonic()
             timeout = float(self.revision.settings["Timeout"])
             brought = await self._brought(self._event(event, invoked_arn, client_context, timeout), timeout)
@@ -144,16 +148,17 @@ class Worker:
         self.log.end(request_id, report(duration, self.revision.settings["MemorySize"], used_mb, init, status))
         return attempt
 
-    async def _initialized(self) -> bool:
+    async def initialized(self) -> bool:
         """Wait until the process asks for its first event; False when it never will."""
         assert self._exit is not None, "a worker is started before it works"
-        if not self._api.ready.is_set():
+        if not self._api.ready.is_set() and not self._init_failed:
             ready = asyncio.create_task(self._api.ready.wait())
             try:
                 await asyncio.wait({ready, self._exit}, timeout=INIT_SECONDS_MAX, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 ready.cancel()
         if not self._api.ready.is_set():
+            self._init_failed = True
             return False
         if self._init_seconds is None:
             self._init_seconds = time.monotonic() - self._started_at
@@ -174,7 +179,8 @@ class Worker:
         """What the process brings back in time; None when it exits or the time is over."""
         assert self._exit is not None, "a worker is started before it works"
         brought = self._api.offer(event)
-        await asyncio.wait({brought, self._exit}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        futures: set[asyncio.Future[Any]] = {brought, self._exit}
+        await asyncio.wait(futures, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         return brought.result() if brought.done() else None
 
     async def _fatal(self, request_id: str, brought: Brought | None, timeout: float) -> tuple[Attempt, str]:
@@ -216,10 +222,8 @@ class Worker:
     async def kill(self) -> None:
         """End the process and all that it started, at once."""
         if self._process is not None:
-            try:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass
         if self._exit is not None:
             await asyncio.shield(self._exit)
         self._drain()

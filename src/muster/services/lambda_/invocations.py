@@ -18,7 +18,7 @@ EXPIRE = "lambda.expire"
 
 # How many run at once on this machine. What somebody waits for may use more places: a function that calls another one
 # and waits holds a place itself, and with one limit for both all of them could wait for each other.
-PLACES = 16
+PLACES = 32
 PLACES_URGENT = 64
 
 # Ended invocations are kept so long, for whoever looks; a synchronous result only until its caller has it.

@@ -154,7 +154,9 @@ def finish_invocation(tx: Transaction, request: Mapping[str, Any]) -> Answer:
 
 def recover(tx: Transaction, request: Mapping[str, Any]) -> Answer:
     """For the runner, at start: close calls whose caller is gone, and start what waits."""
-    lost = Outcome(not_run=ServiceError("ServiceException", "The process stopped before the function had answered."))
+    lost = Outcome(
+        not_run=ServiceError("ServiceException", "The invocation was interrupted before the function had answered.")
+    )
     for id_ in invocations.abandoned(tx):
         invocations.close(tx, id_, "failed", error=lost.not_run)
         tx.cancel(invocations.INVOKE, id_)

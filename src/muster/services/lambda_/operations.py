@@ -245,19 +245,17 @@ def list_function_event_invoke_configs(tx: Transaction, request: Request) -> Ans
 
 
 def get_account_settings(tx: Transaction, request: Request) -> Answer:
-    usage = tx.one("SELECT COUNT(*) AS count FROM lambda_functions")
-    size = tx.one("SELECT SUM(code_size) AS size FROM lambda_versions")
-    reserved = tx.one("SELECT SUM(reserved) AS reserved FROM lambda_functions")
-    assert usage is not None and size is not None and reserved is not None, "aggregates always answer"
+    [functions_] = tx.all("SELECT COUNT(*) AS count, SUM(reserved) AS reserved FROM lambda_functions")
+    [versions] = tx.all("SELECT SUM(code_size) AS size FROM lambda_versions")
     return {
         "AccountLimit": {
             "TotalCodeSize": 80_530_636_800,
             "CodeSizeUnzipped": 262_144_000,
             "CodeSizeZipped": 52_428_800,
             "ConcurrentExecutions": 1000,
-            "UnreservedConcurrentExecutions": 1000 - (reserved["reserved"] or 0),
+            "UnreservedConcurrentExecutions": 1000 - (functions_["reserved"] or 0),
         },
-        "AccountUsage": {"TotalCodeSize": size["size"] or 0, "FunctionCount": usage["count"]},
+        "AccountUsage": {"TotalCodeSize": versions["size"] or 0, "FunctionCount": functions_["count"]},
     }
 
 

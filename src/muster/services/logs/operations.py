@@ -1,5 +1,6 @@
 """The thin face of the logs service: AWS's operations and shapes, in and out."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -85,7 +86,7 @@ def put_log_events(tx: Transaction, request: Request) -> Answer:
         raise ServiceError(
             "InvalidParameterException", f"Upload too large: {size} bytes exceeds limit of {BATCH_BYTES_MAX}"
         )
-    if any(later.at_ms < earlier.at_ms for earlier, later in zip(events, events[1:], strict=False)):
+    if any(later.at_ms < earlier.at_ms for earlier, later in itertools.pairwise(events)):
         raise ServiceError(
             "InvalidParameterException", "Log events in a single PutLogEvents request must be in chronological order."
         )
