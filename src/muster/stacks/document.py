@@ -1,0 +1,83 @@
+"""Template text ↔ plain data: JSON, or YAML with CloudFormation's short forms (`!Ref`, `!Sub`, …).
+
+Keeps true: reading never makes anything but plain data (no YAML object tags), and a short form reads exactly as its
+long form. Does not know what a template means.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import yaml
+
+from muster.stacks.problem import Problem
+
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/intrinsic-function-reference.html
+_SHORT = (
+    "And Base64 Cidr Equals FindInMap GetAZs If ImportValue Join Length Not Or Select Split Sub ToJsonString Transform"
+)
+_LONG = {"Ref": "Ref", "Condition": "Condition", **{name: f"Fn::{name}" for name in _SHORT.split()}}
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe YAML without dates: CloudFormation reads 2012-10-17 as the text that it is."""
+
+
+def _plain(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
+    if isinstance(node, yaml.ScalarNode):
+        return loader.construct_scalar(node)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    assert isinstance(node, yaml.MappingNode)
+    return loader.construct_mapping(node, deep=True)
+
+
+def _short(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> Any:
+    value = _plain(loader, node)
+    if suffix == "GetAtt":
+        return {"Fn::GetAtt": value.split(".", 1) if isinstance(value, str) else value}
+    if suffix not in _LONG:
+        raise Problem(f"Template format error: unknown function !{suffix} at line {node.start_mark.line + 1}.")
+    return {_LONG[suffix]: value}
+
+
+def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    loader.flatten_mapping(node)
+    made: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if key in made:
+            raise Problem(f"Template format error: duplicate key {key} at line {key_node.start_mark.line + 1}.")
+        made[key] = loader.construct_object(value_node, deep=True)
+    return made
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_multi_constructor("!", _short)
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+
+
+def read(text: str) -> dict[str, Any]:
+    """The template that `text` holds; Problem when it holds none."""
+    if not text.strip():
+        raise Problem("Template format error: the template is empty.")
+    try:
+        found = orjson.loads(text) if text.lstrip().startswith("{") else yaml.load(text, _Loader)
+    except orjson.JSONDecodeError as error:
+        try:
+            found = yaml.load(text, _Loader)
+        except yaml.YAMLError:
+            raise Problem(f"Template format error: JSON not well-formed ({error}).") from None
+    except yaml.YAMLError as error:
+        raise Problem(f"Template format error: YAML not well-formed ({' '.join(str(error).split())}).") from None
+    if not isinstance(found, dict):
+        raise Problem("Template format error: the template is not an object.")
+    return found
+
+
+def write(template: Mapping[str, Any]) -> str:
+    """The template as JSON text, keys in their own order."""
+    return orjson.dumps(template, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
