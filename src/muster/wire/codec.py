@@ -79,11 +79,6 @@ def protocol_of(service: str) -> str:
     return protocol if protocol in _ERRORS else "json"
 
 
-def unreadable(error: Exception) -> ServiceError:
-    """The refusal of a request that a codec could not read."""
-    return malformed(str(error))
-
-
 @cache
 def operation(service: str, name: str, protocol: str) -> Operation:
     """The codec of one operation in one protocol."""
