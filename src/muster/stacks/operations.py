@@ -8,6 +8,7 @@ https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import orjson
 
@@ -20,6 +21,7 @@ from muster.stacks.lifecycle import Given, Wanted
 from muster.stacks.parameters import HIDDEN, Parameter
 from muster.stacks.problem import Problem
 from muster.stacks.records import Kept, Stack, refused
+from muster.stacks.resources.kind import read_object
 from muster.stacks.template import SERVERLESS, Template
 from muster.transaction import Transaction
 
@@ -30,7 +32,24 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}")
 # --- requests --------------------------------------------------------------------------------------------------------
 
 
-def _given(request: Request, stack: Stack | None) -> Given:
+def _fetched(tx: Transaction, request: Request) -> str | None:
+    """The template in a bucket of this server that a URL names, addressed by path or by host."""
+    url = request.get("TemplateURL")
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    path = unquote(parts.path).lstrip("/")
+    host = re.fullmatch(r"(.+)\.s3[.-].*amazonaws\.com", parts.hostname or "")
+    bucket, key = (host[1], path) if host else path.partition("/")[::2]
+    if not bucket or not key:
+        raise refused(f"TemplateURL must be a supported URL: {url} names no object in a bucket.")
+    try:
+        return read_object(tx, bucket, key).decode()
+    except (ServiceError, UnicodeDecodeError) as error:
+        raise refused(f"The template at {url} cannot be read: {error}") from error
+
+
+def _given(tx: Transaction, request: Request, stack: Stack | None) -> Given:
     for member in ("NotificationARNs", "ResourceTypes"):
         if request.get(member):
             raise unsupported(f"the parameter {member} of cloudformation")
@@ -41,7 +60,7 @@ def _given(request: Request, stack: Stack | None) -> Given:
             raise refused("UsePreviousTemplate needs a stack that has a template.")
         body: str | None = stack.template
     else:
-        body = request.get("TemplateBody")
+        body = request.get("TemplateBody") or _fetched(tx, request)
     if body is None:
         raise refused("Either Template URL or Template Body must be specified.")
     values, previous = {}, set()
@@ -93,7 +112,7 @@ def create_stack(tx: Transaction, request: Request) -> Answer:
         raise unsupported(
             "OnFailure DO_NOTHING of cloudformation:CreateStack: a failed deployment leaves nothing behind"
         )
-    wanted = lifecycle.understand(tx, _given(request, None), name, None)
+    wanted = lifecycle.understand(tx, _given(tx, request, None), name, None)
     lifecycle.demand_capabilities(wanted, at_once=True)
     stack = lifecycle.begin(tx, name, wanted)
     stack.is_protected = bool(request.get("EnableTerminationProtection", False))
@@ -104,7 +123,7 @@ def update_stack(tx: Transaction, request: Request) -> Answer:
     """Bring a stack up to date; a failure is recorded and leaves its resources as they were."""
     stack = _existing(tx, request["StackName"])
     lifecycle.demand_updatable(stack)
-    wanted = lifecycle.understand(tx, _given(request, stack), stack.name, stack)
+    wanted = lifecycle.understand(tx, _given(tx, request, stack), stack.name, stack)
     lifecycle.demand_capabilities(wanted, at_once=True)
     return {"StackId": lifecycle.update(tx, stack, wanted).id}
 
@@ -342,6 +361,9 @@ def get_template(tx: Transaction, request: Request) -> Answer:
 def _body(tx: Transaction, request: Request) -> str:
     if "TemplateBody" in request:
         return str(request["TemplateBody"])
+    fetched = _fetched(tx, request)
+    if fetched is not None:
+        return fetched
     if "StackName" in request:
         return records.named(tx, request["StackName"]).template
     raise refused("Either Template URL or Template Body must be specified.")
@@ -429,7 +451,7 @@ def create_change_set(tx: Transaction, request: Request) -> Answer:
         if stack is not None and stack.status != "REVIEW_IN_PROGRESS":
             raise ServiceError("AlreadyExistsException", f"Stack [{name}] already exists", status=400)
         wanted = lifecycle.understand(
-            tx, _given(request, None), _valid_name(name) if stack is None else stack.name, stack
+            tx, _given(tx, request, None), _valid_name(name) if stack is None else stack.name, stack
         )
         lifecycle.demand_capabilities(wanted, at_once=False)
         if stack is None:
@@ -437,7 +459,7 @@ def create_change_set(tx: Transaction, request: Request) -> Answer:
     else:
         stack = _existing(tx, name)
         lifecycle.demand_updatable(stack)
-        wanted = lifecycle.understand(tx, _given(request, stack), stack.name, stack)
+        wanted = lifecycle.understand(tx, _given(tx, request, stack), stack.name, stack)
         lifecycle.demand_capabilities(wanted, at_once=False)
     made = change_sets.create(tx, stack, request["ChangeSetName"], type_, wanted, request.get("Description"))
     return {"Id": made.id, "StackId": stack.id}
@@ -507,7 +529,7 @@ def _operation(run: Callable[[Transaction, Request], Answer], accepts: str, *, r
     return Operation(run, frozenset(accepts.split()), reads=reads)
 
 
-_DEPLOY = "StackName TemplateBody Parameters Capabilities Tags RoleARN NotificationARNs ResourceTypes"
+_DEPLOY = "StackName TemplateBody TemplateURL Parameters Capabilities Tags RoleARN NotificationARNs ResourceTypes"
 
 OPERATIONS: Mapping[str, Operation] = {
     "CreateStack": _operation(
@@ -528,8 +550,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "ListExports": _operation(list_exports, "NextToken", reads=True),
     "ListImports": _operation(list_imports, "ExportName NextToken", reads=True),
     "GetTemplate": _operation(get_template, "StackName ChangeSetName TemplateStage", reads=True),
-    "ValidateTemplate": _operation(validate_template, "TemplateBody", reads=True),
-    "GetTemplateSummary": _operation(get_template_summary, "TemplateBody StackName", reads=True),
+    "ValidateTemplate": _operation(validate_template, "TemplateBody TemplateURL", reads=True),
+    "GetTemplateSummary": _operation(get_template_summary, "TemplateBody TemplateURL StackName", reads=True),
     "CreateChangeSet": _operation(
         create_change_set,
         f"{_DEPLOY} UsePreviousTemplate ChangeSetName ChangeSetType Description ClientToken OnStackFailure"

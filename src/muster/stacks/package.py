@@ -66,9 +66,8 @@ class Deployed:
 
     name: str
     id: str
-    status: str
-    changed: bool
-    outputs: Mapping[str, str]
+    action: str  # created, updated, unchanged
+    outputs: dict[str, str]
     warnings: tuple[str, ...] = ()
 
 
@@ -260,9 +259,10 @@ def _make_bucket(s3: Any, bucket: str) -> None:
 
 
 def deploy(
-    clients: Clients,
     app: Path,
-    stack_name: str | None = None,
+    clients: Clients,
+    *,
+    name: str | None = None,
     parameters: Mapping[str, str] | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> Deployed:
@@ -272,7 +272,7 @@ def deploy(
     or take their defaults. Raises DeployFailed with the resource, its property and the reason; a stack that could not
     be created before is replaced.
     """
-    name = stack_name or stack_name_of(app)
+    name = name or stack_name_of(app)
     bucket = artifact_bucket(clients)
     packaged = package(app, bucket)
     upload(clients, bucket, packaged.artifacts)
@@ -289,7 +289,7 @@ def deploy(
     }
     if tags is not None:
         request["Tags"] = [{"Key": key, "Value": value} for key, value in tags.items()]
-    changed = True
+    action = "created" if before is None else "updated"
     try:
         if before is None:
             cloudformation.create_stack(**request)
@@ -298,14 +298,14 @@ def deploy(
     except ClientError as error:
         if "No updates are to be performed" not in error.response["Error"]["Message"]:
             raise DeployFailed(f"{name}: {error.response['Error']['Message']}") from error
-        changed = False
+        action = "unchanged"
     stack = _settled(cloudformation, name)
-    warnings, failures = _told(cloudformation, stack) if changed else ((), ())
-    if changed and stack["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
+    warnings, failures = _told(cloudformation, stack) if action != "unchanged" else ((), ())
+    if action != "unchanged" and stack["StackStatus"] not in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):
         reasons = " ".join(failures) or stack.get("StackStatusReason", "")
         raise DeployFailed(f"{name} was not deployed: {reasons}")
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-    return Deployed(name, stack["StackId"], stack["StackStatus"], changed, outputs, warnings)
+    return Deployed(name, stack["StackId"], action, outputs, warnings)
 
 
 def _described(cloudformation: Any, name: str) -> dict[str, Any] | None:
@@ -352,7 +352,7 @@ def _told(cloudformation: Any, stack: Mapping[str, Any]) -> tuple[tuple[str, ...
         for event in page["StackEvents"]:
             reason = event.get("ResourceStatusReason", "")
             if reason.startswith("Warning:"):
-                warnings.insert(0, reason)
+                warnings.insert(0, reason.removeprefix("Warning:").strip())
             elif event["ResourceStatus"].endswith("_FAILED"):
                 failures.insert(0, reason)
             if event["PhysicalResourceId"] == stack["StackId"] and reason == "User Initiated":

@@ -74,7 +74,8 @@ def _check_words(document: Mapping[str, Any]) -> None:
     from samtranslator.model import sam_resources
 
     classes: list[Any] = [found for found in vars(sam_resources).values() if hasattr(found, "property_types")]
-    kinds = {found.resource_type: found for found in classes if hasattr(found, "resource_type")}
+    named = {str(getattr(found, "resource_type", "")): found for found in classes}
+    kinds = {name: found for name, found in named.items() if name.startswith("AWS::Serverless::")}
     for logical_id, resource in document["Resources"].items():
         kind = kinds.get(resource["Type"])
         if kind is None:

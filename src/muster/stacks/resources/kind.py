@@ -59,6 +59,10 @@ class Work:
         models.validate(service, operation, fitted)
         return self.tx.call(service, operation, fitted)
 
+    def stored(self, bucket: str, key: str, version: str | None = None) -> bytes:
+        """The content of an object."""
+        return read_object(self.tx, bucket, key, version)
+
     def offers(self, service: str, operation: str) -> bool:
         return self.tx.offers(service, operation)
 
@@ -84,6 +88,12 @@ class Work:
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)
+
+
+def read_object(tx: Transaction, bucket: str, key: str, version: str | None = None) -> bytes:
+    """The content of an object, read inside the transaction."""
+    place = {"Bucket": bucket, "Key": key, **({} if version is None else {"VersionId": version})}
+    return bytes(tx.call("s3", "ReadObject", place)["Body"])
 
 
 def _nothing(work: Work, made: Made, properties: Properties) -> None:

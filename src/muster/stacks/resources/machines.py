@@ -13,7 +13,7 @@ from muster.stacks.resources.kind import Kind, Made, Properties, Work, changed, 
 _TOKEN = re.compile(r"\$\{([A-Za-z0-9_.:]+)\}")
 
 
-def definition_of(new: Properties) -> str:
+def definition_of(work: Work, new: Properties) -> str:
     """The definition as JSON text, every `${Token}` in it replaced; Problem names the tokens that have no value.
 
     https://docs.aws.amazon.com/step-functions/latest/dg/concepts-sam-sfn.html
@@ -21,12 +21,7 @@ def definition_of(new: Properties) -> str:
     given = [name for name in ("Definition", "DefinitionString", "DefinitionS3Location") if name in new]
     if len(given) != 1:
         raise Problem("Give exactly one of the properties Definition, DefinitionString and DefinitionS3Location.")
-    if given == ["DefinitionS3Location"]:
-        raise Problem(
-            "Muster does not support the property DefinitionS3Location: package the template with Muster, which puts"
-            " the definition's text into it."
-        )
-    value = new[given[0]]
+    value = _stored(work, new[given[0]]) if given == ["DefinitionS3Location"] else new[given[0]]
     text = value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
     values = new.get("DefinitionSubstitutions") or {}
     missing = sorted({token for token in _TOKEN.findall(text) if token not in values})
@@ -34,6 +29,13 @@ def definition_of(new: Properties) -> str:
         named = ", ".join(f"${{{token}}}" for token in missing)
         raise Problem(f"The definition has {named} without a value in DefinitionSubstitutions.")
     return _as_json(_TOKEN.sub(lambda found: text_of(values[found[1]]), text))
+
+
+def _stored(work: Work, place: Any) -> str:
+    """The text of a definition that lies in a bucket."""
+    if not isinstance(place, dict) or not {"Bucket", "Key"} <= place.keys() <= {"Bucket", "Key", "Version"}:
+        raise Problem("The property DefinitionS3Location takes Bucket, Key and Version.")
+    return work.stored(place["Bucket"], place["Key"], place.get("Version")).decode()
 
 
 def _as_json(text: str) -> str:
@@ -53,7 +55,7 @@ def _create(work: Work, new: Properties) -> Made:
         "stepfunctions",
         "CreateStateMachine",
         name=name,
-        definition=definition_of(new),
+        definition=definition_of(work, new),
         roleArn=new.get("RoleArn"),
         type=new.get("StateMachineType"),
         loggingConfiguration=_logging(new),
@@ -75,8 +77,8 @@ def _revision(work: Work, answer: dict[str, Any]) -> dict[str, str]:
 
 def _update(work: Work, made: Made, old: Properties, new: Properties) -> Made:
     request: dict[str, Any] = {}
-    if changed(old, new, "Definition", "DefinitionString", "DefinitionSubstitutions"):
-        request["definition"] = definition_of(new)
+    if changed(old, new, "Definition", "DefinitionString", "DefinitionS3Location", "DefinitionSubstitutions"):
+        request["definition"] = definition_of(work, new)
     if changed(old, new, "RoleArn"):
         request["roleArn"] = new.get("RoleArn")
     if changed(old, new, "LoggingConfiguration"):
