@@ -67,6 +67,7 @@ class FunctionRunner:
         self._idle_workers_max = idle_workers_max
         self._idle: list[Worker] = []
         self._busy: dict[str, Worker] = {}
+        self._cancelled: set[str] = set()
         self._starting = 0
         self._freed = asyncio.Condition()
         self._unpacking: dict[str, asyncio.Lock] = {}
@@ -139,12 +140,16 @@ class FunctionRunner:
         finally:
             if not done:
                 await worker.kill()
-            # One that was killed from outside is not there any more.
             self._busy.pop(id_, None)
         if worker.alive:
             await self._rest(worker)
         else:
             await worker.kill()
+        if id_ in self._cancelled:
+            # Its delivery is gone, so nobody would record what it printed.
+            self._cancelled.discard(id_)
+            await self._store_lines(worker)
+            return lambda tx: None
         flushing = self._flushing.pop(worker, None)
         if flushing is not None:
             flushing.cancel()
@@ -154,8 +159,8 @@ class FunctionRunner:
         """End the worker of an invocation that was cancelled, if it is still at work."""
         worker = self._busy.get(delivery.subject)
         if worker is not None:
+            self._cancelled.add(delivery.subject)
             await worker.kill()
-            await self._store_lines(worker)
         return lambda tx: None
 
     async def _worker(self, revision: Revision) -> Worker:

@@ -179,14 +179,10 @@ def publish(tx: Transaction, name: str, request: Mapping[str, Any]) -> Version:
     )
     if last is not None:
         known = _version(last)
-        if known.code == latest.code and _same(known.settings, latest.settings):
+        if known.code == latest.code and known.settings == complete:
             return known
     tx.run("UPDATE lambda_functions SET last_version = :number WHERE name = :name", number=number + 1, name=name)
     return _write(tx, Version(name, str(number + 1), complete, latest.code, tx.new_id(), tx.now))
-
-
-def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return {**one, "Description": ""} == {**other, "Description": ""}
 
 
 def _check_revision(version: Version, revision: str | None) -> None:

@@ -4,6 +4,8 @@ Keeps true: a synchronous caller gets exactly the outcome of its invocation; pay
 Does not know processes.
 """
 
+import base64
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +39,7 @@ def invoke(tx: Transaction, request: Mapping[str, Any]) -> Answer | Wait:
         invocations.begin(tx, version, name.qualifier, payload, type="Event", event_age_seconds=age)
         return {"StatusCode": 202}
     id_ = invocations.begin(
-        tx, version, name.qualifier, payload, type="RequestResponse", client_context=request.get("ClientContext")
+        tx, version, name.qualifier, payload, type="RequestResponse", client_context=_client_context(request)
     )
     tail = request.get("LogType") == "Tail"
 
@@ -64,6 +66,19 @@ def _payload(request: Mapping[str, Any], kind: str) -> bytes:
             fields={"Type": "User"},
         ) from fault
     return payload
+
+
+def _client_context(request: Mapping[str, Any]) -> str | None:
+    """The client's context as JSON in ASCII, which is what a runtime gets in a header; the request has it in base64."""
+    given = request.get("ClientContext")
+    if given is None:
+        return None
+    try:
+        return json.dumps(orjson.loads(base64.b64decode(given, validate=True)))
+    except ValueError as fault:
+        raise ServiceError(
+            "InvalidRequestContentException", "Client context must be a valid Base64-encoded JSON object."
+        ) from fault
 
 
 def _too_large(message: str) -> ServiceError:
@@ -97,7 +112,7 @@ def begin_invocation(tx: Transaction, request: Mapping[str, Any]) -> Answer:
     payload = _payload(request, "RequestResponse")
     reply = Reply(request["Reply"]["Kind"], request["Reply"]["Subject"])
     id_ = invocations.begin(
-        tx, version, name.qualifier, payload, type="Reply", client_context=request.get("ClientContext"), reply=reply
+        tx, version, name.qualifier, payload, type="Reply", client_context=_client_context(request), reply=reply
     )
     return {"InvocationId": id_}
 
