@@ -8,17 +8,27 @@ import base64
 import hashlib
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from muster.errors import ServiceError, unsupported
+from muster.store.blobs import BlobSlice
 from muster.transaction import Transaction
 
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html: 250 MB unzipped, layers included.
 UNZIPPED_BYTES_MAX = 262_144_000
 
 _MEMBERS = {"ZipFile", "S3Bucket", "S3Key", "S3ObjectVersion", "S3ObjectStorageMode"}
+
+
+# Reads a stretch (start, length) of a stored blob.
+ReadBlob = Callable[[str, int, int], bytes]
+
+
+def no_blobs(blob_id: str, start: int, length: int) -> bytes:
+    """For a service that was made without a folder of blobs."""
+    raise unsupported("large packages from S3 without a folder of blobs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +39,7 @@ class Code:
     size_bytes: int
 
 
-def keep(tx: Transaction, source: Mapping[str, Any]) -> Code:
+def keep(tx: Transaction, source: Mapping[str, Any], read_blob: ReadBlob) -> Code:
     """Store the package that `source` (FunctionCode, or the members of UpdateFunctionCode) names or carries.
 
     Refuses with InvalidParameterValueException what is missing, no zip, or too large.
@@ -39,7 +49,7 @@ def keep(tx: Transaction, source: Mapping[str, Any]) -> Code:
         raise unsupported(f"the code source {', '.join(strange)} of a function")
     if source.get("S3ObjectStorageMode", "COPY") != "COPY":
         raise unsupported(f"S3ObjectStorageMode {source['S3ObjectStorageMode']} of a function's code")
-    body = _fetched(tx, source)
+    body = _fetched(tx, source, read_blob)
     check(body)
     sha256 = base64.b64encode(hashlib.sha256(body).digest()).decode()
     tx.run(
@@ -48,7 +58,7 @@ def keep(tx: Transaction, source: Mapping[str, Any]) -> Code:
     return Code(sha256, len(body))
 
 
-def _fetched(tx: Transaction, source: Mapping[str, Any]) -> bytes:
+def _fetched(tx: Transaction, source: Mapping[str, Any], read_blob: ReadBlob) -> bytes:
     if "ZipFile" in source:
         if "S3Bucket" in source or "S3Key" in source:
             raise ServiceError(
@@ -62,12 +72,22 @@ def _fetched(tx: Transaction, source: Mapping[str, Any]) -> bytes:
     if "S3ObjectVersion" in source:
         request["VersionId"] = source["S3ObjectVersion"]
     try:
-        return bytes(tx.call("s3", "ReadObject", request)["Body"])
+        return _whole(tx.call("s3", "GetObject", request)["Body"], read_blob)
     except ServiceError as refusal:
         raise ServiceError(
             "InvalidParameterValueException",
             f"Error occurred while GetObject. S3 Error Code: {refusal.code}. S3 Error Message: {refusal.message}",
         ) from refusal
+
+
+def _whole(body: Any, read_blob: ReadBlob) -> bytes:
+    """An object's body as bytes: it comes as such, or (a large one) as pieces, some of them slices of blobs."""
+    if isinstance(body, bytes):
+        return body
+    return b"".join(
+        read_blob(piece.id, piece.start, piece.length) if isinstance(piece, BlobSlice) else bytes(piece)
+        for piece in body.pieces
+    )
 
 
 def check(body: bytes) -> None:

@@ -14,7 +14,7 @@ import orjson
 from muster.clock import Instant
 from muster.errors import ServiceError
 from muster.services.lambda_ import code, settings
-from muster.services.lambda_.code import Code
+from muster.services.lambda_.code import Code, ReadBlob
 from muster.services.lambda_.names import LATEST, Name, function_arn, not_found
 from muster.transaction import Row, Transaction
 
@@ -48,12 +48,12 @@ def _version(row: Row) -> Version:
     )
 
 
-def create(tx: Transaction, request: Mapping[str, Any], name: str) -> Version:
+def create(tx: Transaction, request: Mapping[str, Any], name: str, read_blob: ReadBlob) -> Version:
     """A new function; ResourceConflictException when the name is taken."""
     if exists(tx, name):
         raise ServiceError("ResourceConflictException", f"Function already exist: {name}", fields={"Type": "User"})
     complete = settings.initial({**request, "FunctionName": name})
-    package = code.keep(tx, request["Code"])
+    package = code.keep(tx, request["Code"], read_blob)
     tags = request.get("Tags") or {}
     _check_tags(tags)
     tx.run(
@@ -126,7 +126,9 @@ def resolved(tx: Transaction, name: Name) -> Version:
     return _version(row)
 
 
-def update_code(tx: Transaction, name: str, request: Mapping[str, Any], *, dry_run: bool) -> Version:
+def update_code(
+    tx: Transaction, name: str, request: Mapping[str, Any], read_blob: ReadBlob, *, dry_run: bool
+) -> Version:
     """Give `$LATEST` other code."""
     latest = exact(tx, name, LATEST)
     _check_revision(latest, request.get("RevisionId"))
@@ -135,7 +137,7 @@ def update_code(tx: Transaction, name: str, request: Mapping[str, Any], *, dry_r
         for member in ("ZipFile", "S3Bucket", "S3Key", "S3ObjectVersion", "S3ObjectStorageMode")
         if member in request
     }
-    package = code.keep(tx, source)
+    package = code.keep(tx, source, read_blob)
     complete = dict(latest.settings)
     if "Architectures" in request:
         complete["Architectures"] = list(request["Architectures"])

@@ -4,6 +4,8 @@ Does not know how anything is done; the modules beside it do.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import orjson
@@ -20,8 +22,10 @@ from muster.services.lambda_ import (
     permissions,
     settings,
 )
+from muster.services.lambda_.code import ReadBlob, no_blobs
 from muster.services.lambda_.names import LATEST, Name, not_found, parse
 from muster.services.lambda_.schema import MIGRATIONS
+from muster.store.blobs import Blobs
 from muster.transaction import Transaction
 
 # AWS caps a page of functions or versions at 50, of the rest at 10,000 or 50; one cap serves them all.
@@ -56,16 +60,16 @@ def _page(items: Sequence[dict[str, Any]], request: Request, member: str) -> Ans
     return answer
 
 
-def create_function(tx: Transaction, request: Request) -> Answer:
-    version = functions.create(tx, request, _unqualified(tx, request))
+def create_function(tx: Transaction, request: Request, read_blob: ReadBlob = no_blobs) -> Answer:
+    version = functions.create(tx, request, _unqualified(tx, request), read_blob)
     if request.get("Publish"):
         version = functions.publish(tx, version.function, {})
     return functions.described(tx, version, None)
 
 
-def update_function_code(tx: Transaction, request: Request) -> Answer:
+def update_function_code(tx: Transaction, request: Request, read_blob: ReadBlob = no_blobs) -> Answer:
     name = _unqualified(tx, request)
-    version = functions.update_code(tx, name, request, dry_run=bool(request.get("DryRun")))
+    version = functions.update_code(tx, name, request, read_blob, dry_run=bool(request.get("DryRun")))
     if request.get("Publish") and not request.get("DryRun"):
         version = functions.publish(tx, name, {})
     return functions.described(tx, version, None)
@@ -317,6 +321,21 @@ OPERATIONS: dict[str, Operation] = {
     "RecoverInvocations": _row(invoking.recover, "", internal=True),
     "GetCode": _row(invoking.get_code, "CodeSha256", reads=True, internal=True),
 }
+
+
+def service(blobs: Blobs) -> Service:
+    """The Lambda service; `blobs` is where large objects of S3 lie, from which code may come."""
+    return replace(
+        SERVICE,
+        operations={
+            **OPERATIONS,
+            "CreateFunction": replace(OPERATIONS["CreateFunction"], run=partial(create_function, read_blob=blobs.read)),
+            "UpdateFunctionCode": replace(
+                OPERATIONS["UpdateFunctionCode"], run=partial(update_function_code, read_blob=blobs.read)
+            ),
+        },
+    )
+
 
 SERVICE = Service(
     name="lambda",
