@@ -277,3 +277,14 @@ def test_queries_agree_with_a_naive_model(
     }
     expected = sorted((it for it in numbers if holds[sign](it)), reverse=not forward)
     assert [Decimal(item["sk"]["N"]) for item in found] == expected
+
+
+def test_start_outside_what_is_asked_for_is_refused(world: World, table: Table) -> None:
+    table("N")
+    with pytest.raises(ServiceError, match="outside query boundaries"):
+        query(
+            world,
+            "pk = :p AND sk > :v",
+            {**P, ":v": {"N": "5"}},
+            ExclusiveStartKey={"pk": {"S": "a"}, "sk": {"N": "2"}},
+        )

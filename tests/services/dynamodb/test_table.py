@@ -245,3 +245,37 @@ def test_enabling_time_to_live_twice_is_refused(world: World, table: Table) -> N
     enable_ttl(world)
     with pytest.raises(ServiceError, match="TimeToLive is already enabled"):
         enable_ttl(world)
+
+
+def test_point_in_time_recovery_is_recorded_and_shown(world: World, table: Table) -> None:
+    table()
+
+    def status() -> str:
+        answer = world.call("dynamodb", "DescribeContinuousBackups", TableName="things")
+        shown: dict[str, str] = answer["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+        return shown["PointInTimeRecoveryStatus"]
+
+    assert status() == "DISABLED"
+    world.call(
+        "dynamodb",
+        "UpdateContinuousBackups",
+        TableName="things",
+        PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
+    )
+    assert status() == "ENABLED"
+
+
+def test_two_indexes_are_added_one_after_the_other_with_all_attributes_defined(world: World, table: Table) -> None:
+    table()
+    attributes = [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "g", "h")]
+    for name in ("g", "h"):
+        index = {**BY_G, "IndexName": f"by_{name}", "KeySchema": [{"AttributeName": name, "KeyType": "HASH"}]}
+        shown = world.call(
+            "dynamodb",
+            "UpdateTable",
+            TableName="things",
+            AttributeDefinitions=attributes,
+            GlobalSecondaryIndexUpdates=[{"Create": index}],
+        )["TableDescription"]
+    assert [index["IndexName"] for index in shown["GlobalSecondaryIndexes"]] == ["by_g", "by_h"]
+    assert [each["AttributeName"] for each in shown["AttributeDefinitions"]] == ["pk", "g", "h"]

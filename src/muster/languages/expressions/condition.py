@@ -18,6 +18,7 @@ from muster.languages.expressions.syntax import (
     Call,
     Compare,
     In,
+    Node,
     Not,
     Operand,
     Or,
@@ -38,20 +39,22 @@ SIZED = frozenset(TYPES) - {"N", "BOOL", "NULL"}
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition, ready to be asked; `names` and `values` are the placeholders it uses, `paths` what it reads."""
+    """A condition, ready to be asked; `names` and `values` are the placeholders it uses, `paths` what it reads,
+    `choosy` its parts that do not take values of every type."""
 
     test: Test
     holds: Ask
     names: frozenset[str]
     values: frozenset[str]
     paths: frozenset[Path]
+    choosy: tuple[Node, ...]
 
     def check(self, values: Values) -> None:
         """ExpressionError when a value is missing or of a type that its operator does not take."""
         check_defined(self.values, values)
-        for node in walk(self.test):
+        for node in self.choosy:
             match node:
-                case Compare(sign=sign, left=left, right=right) if sign not in ("=", "<>"):
+                case Compare(sign=sign, left=left, right=right):
                     _check_ordered(sign, (left, right), values)
                 case Between(operand=operand, low=low, high=high):
                     _check_ordered("BETWEEN", (operand, low, high), values)
@@ -72,7 +75,19 @@ def parse(text: str, names: Mapping[str, str]) -> Condition:
         frozenset(reader.used_names),
         frozenset(reader.used_values),
         frozenset(node.path for node in walk(test) if isinstance(node, Attribute)),
+        tuple(node for node in walk(test) if _is_choosy(node)),
     )
+
+
+def _is_choosy(node: Node) -> bool:
+    """Whether the node does not take values of every type."""
+    match node:
+        case Compare(sign=sign):
+            return sign not in ("=", "<>")
+        case Call(function=function):
+            return function in ("begins_with", "size", "attribute_type")
+        case _:
+            return isinstance(node, Between)
 
 
 def check_defined(used: frozenset[str], values: Values) -> None:

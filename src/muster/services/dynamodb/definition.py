@@ -42,7 +42,8 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A table's definition. Settings that are only accepted and shown are kept in AWS's own form in `shown`."""
+    """A table's definition. Settings that are only accepted and shown are kept in AWS's own form in `shown`;
+    `recovery` are the days of point-in-time recovery."""
 
     name: str
     uuid: str
@@ -61,6 +62,7 @@ class Definition:
     tags: Mapping[str, str] = field(default_factory=dict)
     shown: Mapping[str, Any] = field(default_factory=dict)
     next_index_number: int = 0
+    recovery: int = 0
 
     def index(self, name: str) -> Index | None:
         """The index of that name."""
@@ -111,7 +113,7 @@ def defined(request: Mapping[str, Any], uuid: str, now: float) -> Definition:
         for wanted in given or ():
             indexes.append(_index(wanted, len(indexes), is_global, attributes, schema, billing_mode))
     _check_indexes(indexes, schema)
-    check_attributes_used(attributes, schema, indexes)
+    _check_attributes_used(attributes, schema, indexes)
     definition = Definition(
         name,
         uuid,
@@ -240,7 +242,7 @@ def _check_indexes(indexes: Sequence[Index], schema: Schema) -> None:
         raise invalid_values(f"Number of LocalSecondaryIndexes exceeds per-table limit of {LOCAL_INDEXES_MAX}")
 
 
-def check_attributes_used(attributes: Mapping[str, str], schema: Schema, indexes: Sequence[Index]) -> None:
+def _check_attributes_used(attributes: Mapping[str, str], schema: Schema, indexes: Sequence[Index]) -> None:
     """ValidationException when an attribute is defined that is part of no key."""
     used = set(schema.names()).union(*(index.schema.names() for index in indexes))
     if attributes.keys() == used:

@@ -1,7 +1,7 @@
 """DynamoDB's operations: AWS's requests in, AWS's answers out.
 
 Refused by name: the legacy parameters (Expected, AttributeUpdates, KeyConditions, QueryFilter, ScanFilter,
-AttributesToGet, ConditionalOperator), global tables, backups, imports and exports, PartiQL, resource policies and
+AttributesToGet, ConditionalOperator), global tables, restoring, imports and exports, PartiQL, resource policies and
 warm throughput.
 """
 
@@ -21,6 +21,9 @@ from muster.services.dynamodb.write import Done, Write
 from muster.transaction import Transaction
 
 BATCH_WRITES_MAX = 25
+
+# How far back point-in-time recovery reaches where nothing else is asked for.
+RECOVERY_DAYS = 35
 
 _EXPRESSION = frozenset({"ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues"})
 _WRITE = _EXPRESSION | {
@@ -277,17 +280,35 @@ def describe_endpoints(tx: Transaction, request: Request) -> Answer:
     return {"Endpoints": [{"Address": f"dynamodb.{tx.region}.amazonaws.com", "CachePeriodInMinutes": 1440}]}
 
 
-def describe_continuous_backups(tx: Transaction, request: Request) -> Answer:
-    """DescribeContinuousBackups: there are none."""
+def _backed_up(tx: Transaction, request: Request) -> Table:
     table = tables.find(tx, request["TableName"])
     if table is None:
         raise ServiceError("TableNotFoundException", f"Table not found: {tables.name_of(request['TableName'])}")
+    return table
+
+
+def describe_continuous_backups(tx: Transaction, request: Request) -> Answer:
+    """DescribeContinuousBackups: the setting, as it was recorded."""
+    recovery = _backed_up(tx, request).definition.recovery
     return {
         "ContinuousBackupsDescription": {
             "ContinuousBackupsStatus": "ENABLED",
-            "PointInTimeRecoveryDescription": {"PointInTimeRecoveryStatus": "DISABLED"},
+            "PointInTimeRecoveryDescription": {
+                "PointInTimeRecoveryStatus": "ENABLED" if recovery else "DISABLED",
+                **({"RecoveryPeriodInDays": recovery} if recovery else {}),
+            },
         }
     }
+
+
+def update_continuous_backups(tx: Transaction, request: Request) -> Answer:
+    """UpdateContinuousBackups: recorded and shown, so that templates deploy; restoring is refused, being no operation
+    here."""
+    table = _backed_up(tx, request)
+    wanted = request["PointInTimeRecoverySpecification"]
+    days = wanted.get("RecoveryPeriodInDays", RECOVERY_DAYS) if wanted["PointInTimeRecoveryEnabled"] else 0
+    tables.store(tx, table, replace(table.definition, recovery=days))
+    return describe_continuous_backups(tx, request)
 
 
 def _stating(run: Callable[[Transaction, Request], Answer]) -> Callable[[Transaction, Request], Answer]:
@@ -350,4 +371,5 @@ OPERATIONS: Mapping[str, Operation] = {
     "DescribeLimits": _operation(describe_limits, set(), reads=True),
     "DescribeEndpoints": _operation(describe_endpoints, set(), reads=True),
     "DescribeContinuousBackups": _operation(describe_continuous_backups, {"TableName"}, reads=True),
+    "UpdateContinuousBackups": _operation(update_continuous_backups, {"TableName", "PointInTimeRecoverySpecification"}),
 }

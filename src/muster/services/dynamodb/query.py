@@ -4,7 +4,8 @@ Keeps true: a page ends at the limit or at 1 MB of items read, whichever comes f
 it, whatever was written meanwhile. The work is in proportion to what is read, not to what lies beside it.
 """
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,11 +38,64 @@ ROWS_AT_ONCE = 256
 
 @dataclass(slots=True)
 class Stretch:
-    """A part of a table or index in key order: SQL conditions and their values."""
+    """A part of a table or index in key order.
 
-    conditions: list[str] = field(default_factory=list)
-    values: dict[str, Any] = field(default_factory=dict)
+    Within one partition (`partition`) its bounds are those of the sort key; without, those of the partition key. A
+    bound is an operator and bytes. `start` is the last place that was read, as the columns it consists of.
+    """
+
+    partition: bytes | None = None
+    low: tuple[str, bytes] | None = None
+    high: tuple[str, bytes] | None = None
     forward: bool = True
+    start: dict[str, bytes] = field(default_factory=dict)
+
+    def holds(self, place: Key) -> bool:
+        """Whether the place lies in the stretch."""
+        if self.partition is not None and place.hash_key != self.partition:
+            return False
+        bounded = place.hash_key if self.partition is None else place.range_key
+        return all(
+            _COMPARED[operator](bounded, bound) for operator, bound in (each for each in (self.low, self.high) if each)
+        )
+
+    def begin_after(self, place: Key, item: Key | None) -> None:
+        """Go on behind that place (of an index: behind that item at that place)."""
+        self.start = {} if self.partition is not None else {"hash_key": place.hash_key}
+        self.start["range_key"] = place.range_key
+        if item is not None:
+            self.start |= {"item_hash": item.hash_key, "item_range": item.range_key}
+
+    def where(self) -> tuple[str, dict[str, bytes]]:
+        """The stretch as SQL conditions and their values.
+
+        The start takes the place of the bound on its side, so that the database seeks it rather than the bound.
+        """
+        conditions: list[str] = []
+        values: dict[str, bytes] = {}
+        column = "e.hash_key"
+        if self.partition is not None:
+            conditions.append("e.hash_key = :partition")
+            values["partition"] = self.partition
+            column = "e.range_key"
+        for name, bound, passed in (("low", self.low, self.forward), ("high", self.high, not self.forward)):
+            if bound is not None and not (self.start and passed):
+                conditions.append(f"{column} {bound[0]} :{name}")
+                values[name] = bound[1]
+        if self.start:
+            columns = ", ".join(f"e.{each}" for each in self.start)
+            names = ", ".join(f":start_{each}" for each in self.start)
+            conditions.append(f"({columns}) {'>' if self.forward else '<'} ({names})")
+            values |= {f"start_{each}": at for each, at in self.start.items()}
+        return "".join(f" AND {condition}" for condition in conditions), values
+
+
+_COMPARED: Mapping[str, Callable[[bytes, bytes], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +116,10 @@ class Reading:
         """The keys of what is read: the index's or the table's."""
         return self.index.schema if self.index else self.table.schema
 
+    def place(self, item: Item) -> tuple[Key, Key | None]:
+        """Where the item lies; in an index also which item it is, for several may lie at one place."""
+        return self.schema.encoded(item), self.table.schema.encoded(item) if self.index is not None else None
+
     def last_key(self, item: Item) -> Item:
         """The item's key as LastEvaluatedKey shows it: the index's key with the table's."""
         return {**self.schema.cut(item), **self.table.schema.cut(item)}
@@ -81,18 +139,16 @@ def query(tx: Transaction, table: Table, request: Mapping[str, Any]) -> dict[str
     reading = _reading(table, request, given, [condition])
     _check_filter(reading)
     partition, sort = fitted(tests, reading.schema.hash_name, reading.schema.range_name)
-    stretch = Stretch(forward=request.get("ScanIndexForward", True))
     _check_bound(reading.schema.hash_name, reading.schema.hash_type, partition)
-    stretch.conditions.append("e.hash_key = :hash")
-    stretch.values["hash"] = keys.encode_hash(partition)
+    stretch = Stretch(keys.encode_hash(partition), forward=request.get("ScanIndexForward", True))
     if sort is not None:
         _narrow(stretch, reading.schema, sort)
     start = request.get("ExclusiveStartKey")
     if start is not None:
         place, key = _start(reading, start)
-        if place.hash_key != stretch.values["hash"]:
+        if not stretch.holds(place):
             raise invalid("The provided starting key is outside query boundaries based on provided conditions")
-        _begin_after(stretch, reading, place, key)
+        stretch.begin_after(place, key)
     return _page(tx, reading, stretch, request)
 
 
@@ -111,15 +167,12 @@ def scan(tx: Transaction, table: Table, request: Mapping[str, Any]) -> dict[str,
     start = request.get("ExclusiveStartKey")
     if start is not None:
         place, key = _start(reading, start)
-        if place.hash_key < stretch.values.get("from", b"") or (
-            "below" in stretch.values and place.hash_key >= stretch.values["below"]
-        ):
+        if not stretch.holds(place):
             raise invalid(
-                "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use "
-                "ExclusiveStartKey with correct Segment. TotalSegments: "
-                f"{total} Segment: {segment}"
+                "The provided starting key is invalid: Invalid ExclusiveStartKey. Please use ExclusiveStartKey with "
+                f"correct Segment. TotalSegments: {total} Segment: {segment}"
             )
-        _begin_after(stretch, reading, place, key)
+        stretch.begin_after(place, key)
     return _page(tx, reading, stretch, request)
 
 
@@ -140,11 +193,8 @@ def _take_segment(stretch: Stretch, segment: int | None, total: int | None) -> N
             f"Segment: {segment} is not less than TotalSegments: {total}"
         )
     first, below = keys.segment_bounds(segment, total)
-    stretch.conditions.append("e.hash_key >= :from")
-    stretch.values["from"] = first
-    if below is not None:
-        stretch.conditions.append("e.hash_key < :below")
-        stretch.values["below"] = below
+    stretch.low = (">=", first)
+    stretch.high = ("<", below) if below is not None else None
 
 
 def _reading(
@@ -218,43 +268,28 @@ def _narrow(stretch: Stretch, schema: Schema, test: KeyTest) -> None:
     assert schema.range_name is not None
     for bound in test.bounds:
         _check_bound(schema.range_name, schema.range_type, bound)
-    low = keys.encode(test.bounds[0])
-    stretch.values["low"] = low
+    encoded = keys.encode(test.bounds[0])
     match test.operator:
+        case "=":
+            stretch.low, stretch.high = (">=", encoded), ("<=", encoded)
         case "BETWEEN":
-            stretch.conditions += ["e.range_key >= :low", "e.range_key <= :high"]
-            stretch.values["high"] = keys.encode(test.bounds[1])
+            stretch.low, stretch.high = (">=", encoded), ("<=", keys.encode(test.bounds[1]))
         case "begins_with":
-            stretch.conditions.append("e.range_key >= :low")
-            high = keys.after_prefix(low)
-            if high is not None:
-                stretch.conditions.append("e.range_key < :high")
-                stretch.values["high"] = high
-        case operator:
-            stretch.conditions.append(f"e.range_key {operator} :low")
+            after = keys.after_prefix(encoded)
+            stretch.low, stretch.high = (">=", encoded), ("<", after) if after is not None else None
+        case ">" | ">=":
+            stretch.low = (test.operator, encoded)
+        case _:
+            stretch.high = (test.operator, encoded)
 
 
-def _start(reading: Reading, given: Mapping[str, Any]) -> tuple[Key, Key]:
-    """The place in the index (or table) and the item's key that an ExclusiveStartKey names."""
+def _start(reading: Reading, given: Mapping[str, Any]) -> tuple[Key, Key | None]:
+    """The place in the table, or in the index with the item's key, that an ExclusiveStartKey names."""
     start = normal_item(given)
     typed = dict((*reading.schema.typed(), *reading.table.schema.typed()))
     if start.keys() != typed.keys() or any(kind not in start[name] for name, kind in typed.items()):
         raise invalid("The provided starting key is invalid: The provided key element does not match the schema")
-    return reading.schema.encoded(start), reading.table.schema.encoded(start)
-
-
-def _begin_after(stretch: Stretch, reading: Reading, place: Key, key: Key) -> None:
-    sign = ">" if stretch.forward else "<"
-    columns, names = ["e.hash_key", "e.range_key"], [":start_hash", ":start_range"]
-    stretch.values |= {"start_hash": place.hash_key, "start_range": place.range_key}
-    if reading.index is not None:
-        columns += ["e.item_hash", "e.item_range"]
-        names += [":start_item_hash", ":start_item_range"]
-        stretch.values |= {"start_item_hash": key.hash_key, "start_item_range": key.range_key}
-    if "e.hash_key = :hash" in stretch.conditions:
-        columns, names = columns[1:], names[1:]
-        del stretch.values["start_hash"]
-    stretch.conditions.append(f"({', '.join(columns)}) {sign} ({', '.join(names)})")
+    return reading.place(start)
 
 
 def _rows(tx: Transaction, reading: Reading, stretch: Stretch) -> Iterator[Item]:
@@ -272,14 +307,14 @@ def _rows(tx: Transaction, reading: Reading, stretch: Stretch) -> Iterator[Item]
             " AND i.hash_key = e.item_hash AND i.range_key = e.item_range"
             " WHERE e.table_id = :table AND e.index_id = :index"
         )
-        stretch.values["index"] = index.number
     while True:
-        where = "".join(f" AND {condition}" for condition in stretch.conditions)
+        where, values = stretch.where()
         rows = tx.all(
             f"{source}{where} ORDER BY {', '.join(order)} LIMIT :many",
             table=reading.table.id,
             many=many,
-            **stretch.values,
+            **({"index": index.number} if index is not None else {}),
+            **values,
         )
         item: Item = {}
         for row in rows:
@@ -287,9 +322,7 @@ def _rows(tx: Transaction, reading: Reading, stretch: Stretch) -> Iterator[Item]
             yield item
         if len(rows) < many:
             return
-        if stretch.conditions and stretch.conditions[-1].startswith("("):
-            stretch.conditions.pop()
-        _begin_after(stretch, reading, reading.schema.encoded(item), reading.table.schema.encoded(item))
+        stretch.begin_after(*reading.place(item))
 
 
 def _page(tx: Transaction, reading: Reading, stretch: Stretch, request: Mapping[str, Any]) -> dict[str, Any]:

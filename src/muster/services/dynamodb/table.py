@@ -138,6 +138,9 @@ def update(tx: Transaction, table: Table, request: Mapping[str, Any]) -> Table:
     before = definition
     if "AttributeDefinitions" in request:
         wanted = definitions.attribute_types(request["AttributeDefinitions"])
+        for name in definition.key_attributes() & wanted.keys():
+            if wanted[name] != definition.attributes[name]:
+                raise invalid_values(f"The type of the key attribute {name} cannot be changed")
         definition = replace(definition, attributes={**definition.attributes, **wanted})
     if "BillingMode" in request or "ProvisionedThroughput" in request:
         mode = request.get("BillingMode", definition.billing_mode)
@@ -160,9 +163,7 @@ def update(tx: Transaction, table: Table, request: Mapping[str, Any]) -> Table:
     definition = replace(definition, shown={**definition.shown, **shown})
     for change in request.get("GlobalSecondaryIndexUpdates") or ():
         definition = _index_changed(tx, table, definition, change)
-    used = set(definition.key_attributes())
-    if "AttributeDefinitions" in request:
-        definitions.check_attributes_used(definition.attributes, definition.schema, definition.indexes)
+    used = definition.key_attributes()
     definition = replace(
         definition, attributes={name: kind for name, kind in definition.attributes.items() if name in used}
     )
