@@ -143,7 +143,7 @@ def all_services(endpoint: str, blobs: Blobs) -> list[Service]:
         events.SERVICE,
         sqs.service(endpoint),
         dynamodb.SERVICE,
-        lambda_.SERVICE,
+        lambda_.service(blobs),
         logs.SERVICE,
         stepfunctions.SERVICE,
         sts.SERVICE,
