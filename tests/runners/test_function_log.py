@@ -70,5 +70,13 @@ def test_overlong_line_is_cut_into_events() -> None:
     assert [len(line.message) for line in printed.take()] == [function_log.LINE_BYTES_MAX + 1, 6]
 
 
+def test_record_of_many_lines_is_one_event() -> None:
+    printed = log()
+    printed.feed(b"[ERROR] ValueError: no\rTraceback (most recent call last):\r  File x\n")
+    assert [line.message for line in printed.take()] == [
+        "[ERROR] ValueError: no\nTraceback (most recent call last):\n  File x\n"
+    ]
+
+
 def test_stream_is_named_by_date_version_and_token() -> None:
     assert stream_name(1_700_000_000.0, "$LATEST", "abc") == "2023/11/14/[$LATEST]abc"

@@ -54,9 +54,10 @@ class FunctionLog:
         self._rest = rest
 
     def _add(self, line: bytes) -> None:
-        # awslambdaric and the Node bootstrap join the lines of one record by carriage returns, which Lambda shows so.
+        # awslambdaric and the Node bootstrap join the lines of one record by carriage returns: one event of many lines.
         for start in range(0, max(1, len(line)), LINE_BYTES_MAX):
-            self.write(line[start : start + LINE_BYTES_MAX].decode("utf-8", "replace"))
+            text = line[start : start + LINE_BYTES_MAX].decode("utf-8", "replace")
+            self.write(text.rstrip("\r").replace("\r", "\n"))
 
     def write(self, message: str) -> None:
         """Add a line of the platform's own."""

@@ -140,6 +140,7 @@ class FunctionRunner:
         finally:
             if not done:
                 await worker.kill()
+                await self._store_lines(worker)
             self._busy.pop(id_, None)
         if worker.alive:
             await self._rest(worker)

@@ -339,6 +339,21 @@ def test_function_without_concurrency_gives_its_events_up_at_their_age(world: Wo
     assert function.events == []
 
 
+def test_retry_that_finds_no_place_is_given_up_at_its_age(world: World, function: Function) -> None:
+    function.answer = raising
+    config = {"OnFailure": {"Destination": queue(world, "failed")}}
+    world.call("lambda", "PutFunctionEventInvokeConfig", FunctionName="f", DestinationConfig=config)
+    invoke(world, "e", InvocationType="Event")
+    world.settle()
+    world.call("lambda", "PutFunctionConcurrency", FunctionName="f", ReservedConcurrentExecutions=0)
+    world.pass_time(21_599)
+    assert (statuses(world), len(function.events)) == (["queued"], 1)
+    world.pass_time(1)
+    envelope = orjson.loads(messages(world, "failed")[0]["Body"])
+    assert envelope["requestContext"]["condition"] == "EventAgeExceeded"
+    assert statuses(world) == ["failed"]
+
+
 def test_deleted_function_ends_what_waits_for_it(world: World, function: Function) -> None:
     world.call("lambda", "PutFunctionConcurrency", FunctionName="f", ReservedConcurrentExecutions=1)
     begin(world, "task-1")

@@ -177,8 +177,13 @@ def _parsed(payload: bytes) -> Any:
 
 
 def carry_retry(tx: Transaction, delivery: Carried) -> None:
-    """The pause before another attempt is over."""
-    invocations.queue_again(tx, delivery.subject)
+    """The pause before another attempt is over; it may have to wait for a place, but not beyond its age."""
+    id_ = delivery.subject
+    invocations.queue_again(tx, id_)
+    row = invocations.find(tx, id_)
+    if row is not None and row["status"] == "queued":
+        policy = invoke_configs.policy(tx, Name(row["function"], row["qualifier"]))
+        tx.post(Delivery(invocations.EXPIRE, id_, {}, due_at=row["created_at"] + policy.age_seconds))
 
 
 def carry_expiry(tx: Transaction, delivery: Carried) -> None:
