@@ -276,8 +276,18 @@ def with_stream(definition: Definition, specification: Mapping[str, Any] | None,
     )
 
 
+def relabelled(definition: Definition) -> Definition:
+    """The definition with its stream's label a millisecond later."""
+    assert definition.stream_started_at is not None
+    later = definition.stream_started_at + 0.001
+    return replace(definition, stream_label=_label(later), stream_started_at=later)
+
+
 def _label(now: float) -> str:
-    return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{int(now * 1000) % 1000:03d}"
+    milliseconds = round(now * 1000)
+    return datetime.fromtimestamp(milliseconds // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + (
+        f"{milliseconds % 1000:03d}"
+    )
 
 
 def with_index(definition: Definition, wanted: Mapping[str, Any]) -> tuple[Definition, Index]:

@@ -67,7 +67,7 @@ def create_table(tx: Transaction, request: Request) -> Answer:
     """CreateTable."""
     table = tables.create(tx, request)
     if table.definition.stream is not None:
-        stream.begin(tx, table)
+        table = stream.begin(tx, table)
     return {"TableDescription": tables.described(tx, table)}
 
 
@@ -84,7 +84,7 @@ def update_table(tx: Transaction, request: Request) -> Answer:
         if before.definition.stream is not None:
             stream.end(tx, before.definition)
         if after.definition.stream is not None:
-            stream.begin(tx, after)
+            after = stream.begin(tx, after)
     return {"TableDescription": tables.described(tx, after)}
 
 

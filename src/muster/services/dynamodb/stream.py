@@ -12,17 +12,24 @@ import orjson
 from muster.languages.expressions import Item
 from muster.languages.expressions.value import size_of_item
 from muster.services.dynamodb import table as tables
-from muster.services.dynamodb.definition import Definition
+from muster.services.dynamodb.definition import Definition, relabelled
 from muster.services.dynamodb.table import Table
 from muster.services.dynamodb.written import binary_written
-from muster.transaction import Transaction
+from muster.transaction import Carried, Delivery, Transaction
 
 # "Change data capture for DynamoDB Streams": records are there for 24 hours.
 KEPT_SECONDS = 86_400
 
+FORGET = "dynamodb.forget_stream"
+FORGOTTEN_AT_ONCE = 1000
+# More than the one that is written, so that what is too old shrinks.
+DROPPED_WITH_EACH = 20
 
-def begin(tx: Transaction, table: Table) -> None:
-    """Begin the stream that the table's definition names."""
+
+def begin(tx: Transaction, table: Table) -> Table:
+    """Begin the stream that the table's definition names, under a label of its own."""
+    while tx.one("SELECT arn FROM dynamodb_streams WHERE arn = :arn", arn=tables.stream_arn_of(tx, table.definition)):
+        table = tables.store(tx, table, relabelled(table.definition))
     tx.run(
         "INSERT INTO dynamodb_streams (arn, table_id, definition, started_at) VALUES (:arn, :table, :definition, :now)",
         arn=tables.stream_arn_of(tx, table.definition),
@@ -30,14 +37,37 @@ def begin(tx: Transaction, table: Table) -> None:
         definition=table.definition.text(),
         now=tx.now,
     )
+    return table
 
 
 def end(tx: Transaction, definition: Definition) -> None:
     """End the stream that the definition names; what is in it can still be read."""
+    arn = tables.stream_arn_of(tx, definition)
     tx.run(
         "UPDATE dynamodb_streams SET ended_at = :now WHERE arn = :arn AND ended_at IS NULL",
-        arn=tables.stream_arn_of(tx, definition),
+        arn=arn,
         now=tx.now,
+    )
+    tx.post(Delivery(FORGET, arn, {"arn": arn}, due_at=tx.now + KEPT_SECONDS))
+
+
+def forget(tx: Transaction, carried: Carried) -> None:
+    """Remove some of a stream that ended a day ago, and come again while there is more."""
+    arn = carried.payload["arn"]
+    if _drop(tx, arn, tx.now, FORGOTTEN_AT_ONCE):
+        tx.post(Delivery(FORGET, arn, carried.payload))
+    else:
+        tx.run("DELETE FROM dynamodb_streams WHERE arn = :arn AND ended_at IS NOT NULL", arn=arn)
+
+
+def _drop(tx: Transaction, arn: str, before: float, many: int) -> int:
+    return tx.run(
+        "DELETE FROM dynamodb_stream_records WHERE arn = :arn AND sequence IN"
+        " (SELECT sequence FROM dynamodb_stream_records WHERE arn = :arn AND written_at < :before"
+        " ORDER BY written_at LIMIT :many)",
+        arn=arn,
+        before=before,
+        many=many,
     )
 
 
@@ -94,11 +124,7 @@ def record(tx: Transaction, table: Table, old: Item | None, new: Item | None, *,
         now=tx.now,
         record=orjson.dumps(written, default=binary_written).decode(),
     )
-    tx.run(
-        "DELETE FROM dynamodb_stream_records WHERE arn = :arn AND written_at < :before",
-        arn=arn,
-        before=tx.now - KEPT_SECONDS,
-    )
+    _drop(tx, arn, tx.now - KEPT_SECONDS, DROPPED_WITH_EACH)
     tx.wake(topic(arn))
 
 

@@ -6,7 +6,7 @@ writes that happen in between are not lost, for they keep indexes and expiries t
 
 from dataclasses import replace
 
-from muster.services.dynamodb import expiry, items
+from muster.services.dynamodb import expiry, items, stream
 from muster.services.dynamodb import table as tables
 from muster.services.dynamodb.key import Key
 from muster.services.dynamodb.table import BACKFILL, Table
@@ -125,4 +125,5 @@ CARRIERS = {
     NOTE_EXPIRIES: note_expiries,
     BACKFILL: backfill,
     tables.PURGE: tables.purge,
+    stream.FORGET: stream.forget,
 }

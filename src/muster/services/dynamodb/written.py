@@ -26,11 +26,12 @@ def read(text: str) -> Item:
     """The item that was written as `text`."""
     item: Item = orjson.loads(text)
     if '"B":' in text or '"BS":' in text:
-        return {name: _with_binaries(value) for name, value in item.items()}
+        return {name: with_binaries(value) for name, value in item.items()}
     return item
 
 
-def _with_binaries(value: AttributeValue) -> AttributeValue:
+def with_binaries(value: AttributeValue) -> AttributeValue:
+    """A value read from JSON, with its binaries as bytes again."""
     [(kind, content)] = value.items()
     match kind:
         case "B":
@@ -38,8 +39,8 @@ def _with_binaries(value: AttributeValue) -> AttributeValue:
         case "BS":
             return {"BS": [base64.b64decode(member) for member in content]}
         case "L":
-            return {"L": [_with_binaries(member) for member in content]}
+            return {"L": [with_binaries(member) for member in content]}
         case "M":
-            return {"M": {name: _with_binaries(member) for name, member in content.items()}}
+            return {"M": {name: with_binaries(member) for name, member in content.items()}}
         case _:
             return value
