@@ -52,7 +52,10 @@ def request_reader(shape: Any, cache: dict[Any, Read]) -> Read:
         names: set[str] = set()
     else:
         inside = reader(shape, cache)
-        names = {_wire_name(name, member) for name, member in shape.members.items()}
+        # botocore writes an empty flattened list under the member's own name.
+        names = {
+            wire for name, member in shape.members.items() for wire in (_wire_name(name, member), _own(name, member))
+        }
     names |= ENVELOPE
 
     def read(root: Field) -> dict[str, Any]:
@@ -92,8 +95,13 @@ def _build(shape: Any, cache: dict[Any, Read]) -> Read:
             return lambda place: scalar(_text(place))
 
 
-def _wire_name(name: str, member: Any) -> str:
+def _own(name: str, member: Any) -> str:
     wire: str = member.serialization.get("name", name)
+    return wire
+
+
+def _wire_name(name: str, member: Any) -> str:
+    wire = _own(name, member)
     if member.type_name == "list" and member.serialization.get("flattened"):
         wire = member.member.serialization.get("name", wire)
     return wire
@@ -101,6 +109,11 @@ def _wire_name(name: str, member: Any) -> str:
 
 def _structure(shape: Any, cache: dict[Any, Read]) -> Read:
     members = [(_wire_name(name, member), name, reader(member, cache)) for name, member in shape.members.items()]
+    emptied = [
+        (_own(name, member), name)
+        for name, member in shape.members.items()
+        if _own(name, member) != _wire_name(name, member)
+    ]
 
     def read(place: Field) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -113,6 +126,9 @@ def _structure(shape: Any, cache: dict[Any, Read]) -> Read:
                 except Misread as problem:
                     problem.path.append(wire)
                     raise
+        for wire, name in emptied:
+            if wire in below and name not in found and not below[wire].text:
+                found[name] = []
         return found
 
     return read

@@ -45,6 +45,9 @@ def sqs() -> ServiceModel:
     """SQS's model with the query protocol's names put back."""
     description: dict[str, Any] = copy.deepcopy(Loader().load_service_model("sqs", "service-2"))
     description["metadata"]["xmlNamespace"] = NAMESPACE
+    for name, operation in description["operations"].items():
+        if "output" in operation:
+            operation["output"]["resultWrapper"] = f"{name}Result"
     shapes = description["shapes"]
     for name, wire in LISTS.items():
         if name in shapes:
