@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from muster.languages.intrinsics.failures import IntrinsicFailed, IntrinsicInvalid
-from muster.languages.intrinsics.functions import FUNCTIONS, Chance, format_text
+from muster.languages.intrinsics.functions import FUNCTIONS, Chance, format_text, template_pieces, text
 from muster.languages.jsonpath import PathError, compile_path
 
 __all__ = ["Chance", "Intrinsic", "IntrinsicFailed", "IntrinsicInvalid", "compile_intrinsic"]
@@ -191,12 +191,13 @@ class _Parser:
         if name == "Format":
             if not parts:
                 raise self.fail("States.Format needs a template")
-            template = arguments[0][1]
+            template, rest = arguments[0][1], parts[1:]
             if isinstance(template, _Literal):
-                raw, rest = template.raw, parts[1:]
-                return lambda resolve, chance: format_text(raw, [part(resolve, chance) for part in rest], literal=True)
+                pieces = template_pieces(template.raw, literal=True)
+                return lambda resolve, chance: format_text(pieces, [part(resolve, chance) for part in rest])
             return lambda resolve, chance: format_text(
-                parts[0](resolve, chance), [part(resolve, chance) for part in parts[1:]], literal=False
+                template_pieces(text("Format", parts[0](resolve, chance), "the first argument"), literal=False),
+                [part(resolve, chance) for part in rest],
             )
         fewest, most, function = FUNCTIONS[name]
         if len(parts) < fewest or (most is not None and len(parts) > most):

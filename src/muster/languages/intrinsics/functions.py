@@ -132,27 +132,30 @@ def key(value: Any) -> Any:
 _PLACEHOLDER = re.compile(r"\\([\\'{}])|(\{\})")
 
 
-def format_text(template: Any, arguments: Sequence[Any], literal: bool) -> str:
-    """The template with each `{}` replaced. In a literal template `\\{` and the like stand for the character."""
-    source = text("Format", template, "the first argument")
-    pieces: list[str] = []
-    used = at = 0
-    for found in _PLACEHOLDER.finditer(source):
+def template_pieces(template: str, literal: bool) -> list[str]:
+    """The texts around each `{}` of a template. In a literal one `\\{` and the like stand for the character."""
+    pieces = [""]
+    at = 0
+    for found in _PLACEHOLDER.finditer(template):
         escaped = found.group(1)
         if escaped and not literal:
             continue
-        pieces.append(source[at : found.start()])
+        pieces[-1] += template[at : found.start()] + (escaped or "")
         at = found.end()
-        if escaped:
-            pieces.append(escaped)
-            continue
-        if used < len(arguments):
-            pieces.append(shown(arguments[used]))
-        used += 1
-    if used != len(arguments):
-        raise IntrinsicFailed("Invalid arguments in States.Format: the number of '{}' and of arguments differ")
-    pieces.append(source[at:])
-    return "".join(pieces)
+        if not escaped:
+            pieces.append("")
+    pieces[-1] += template[at:]
+    return pieces
+
+
+def format_text(pieces: Sequence[str], arguments: Sequence[Any]) -> str:
+    """The pieces with an argument between each two."""
+    if len(pieces) != len(arguments) + 1:
+        raise refuse("Format", "the number of '{}' and of arguments differ")
+    texts = [pieces[0]]
+    for argument, piece in zip(arguments, pieces[1:], strict=True):
+        texts += (shown(argument), piece)
+    return "".join(texts)
 
 
 def string_to_json(value: Any) -> Any:

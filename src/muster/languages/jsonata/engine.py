@@ -5,10 +5,9 @@ same way every time), changes nothing it was given, and raises ExpressionFailed 
 a thread in a thread-local, which is set for the time of an evaluation; parsed trees are only read, and shared.
 """
 
-import copy
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +20,7 @@ from muster.languages.jsonata.messages import wording
 from muster.languages.jsonata.references import survey
 
 DEPTH_MAX = 100  # evaluations within evaluations; where AWS was observed to stop, give or take one
-STEPS_MAX = 500_000  # evaluations in all: a second or two
+STEPS_MAX = 200_000  # evaluations in all: a second or two
 TOO_DEEP = "Stack overflow error: Check for non-terminating recursive function. Consider rewriting as tail-recursive."
 TOO_LONG = "Expression evaluation timeout: Check for infinite loop"
 
@@ -70,7 +69,10 @@ class Evaluator(Jsonata):  # type: ignore[misc]
             raise ExpressionFailed(TOO_LONG)
         held_input, held_environment = self.input, self.environment
         try:
-            result = self._eval(expr, input, environment)
+            shortcut = getattr(expr, "shortcut", None)
+            result = shortcut(environment) if shortcut else None
+            if result is None:
+                result = self._eval(expr, input, environment)
         finally:
             self.input, self.environment = held_input, held_environment
             self.depth -= 1
@@ -100,6 +102,68 @@ class Evaluator(Jsonata):  # type: ignore[misc]
         return Utils.create_sequence_from_iter(range(lhs, rhs + 1))
 
 
+class Variables(Jsonata.Frame):  # type: ignore[misc]
+    """The frame of the caller's variables, which are made the engine's own when it first asks for them."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        super().__init__(_FUNCTIONS)
+        self.values = values
+
+    def lookup(self, name: str) -> Any:
+        if name in self.values and name not in self.bindings:
+            self.bindings[name] = with_nulls(self.values[name])
+        return super().lookup(name)
+
+
+def shorten(node: Any) -> None:
+    """Give a node that is a literal, a variable or a path of names from a variable a shorter way to its value.
+
+    The shorter way answers None where the engine has to decide: for all that is not a text, a number or a boolean.
+    """
+    kind = getattr(node, "type", None)
+    if not _is_bare(node):
+        return
+    if kind in ("string", "number"):
+        literal = node.value
+        node.shortcut = lambda environment: literal
+    elif kind == "variable" and node.value:
+        node.shortcut = _scalar(str(node.value), ())
+    elif kind == "path" and not node.keep_singleton_array:
+        first, *rest = node.steps
+        plain_names = all(step.type == "name" for step in rest) and all(_is_bare(step) for step in node.steps)
+        if first.type == "variable" and first.value and plain_names:
+            node.shortcut = _scalar(str(first.value), tuple(str(step.value) for step in rest))
+
+
+_ADDITIONS = ("predicate", "stages", "group", "keep_array", "tuple", "focus", "index", "ancestor", "seeking_parent")
+
+
+def _is_bare(node: Any) -> bool:
+    return not any(getattr(node, name, None) for name in _ADDITIONS)
+
+
+def _scalar(name: str, keys: tuple[str, ...]) -> Callable[[Any], Any]:
+    def shortcut(environment: Any) -> Any:
+        frame = environment
+        while frame is not None:
+            if name in frame.bindings:
+                value = frame.bindings[name]
+                break
+            if type(frame) is Variables and name in frame.values:
+                value = frame.values[name]
+                break
+            frame = frame.parent
+        else:
+            return None
+        for key in keys:
+            if type(value) is not dict:
+                return None
+            value = value.get(key)
+        return value if isinstance(value, str | int | float) else None
+
+    return shortcut
+
+
 class Parsed:
     """An expression's tree and the variables it reads (functions among them)."""
 
@@ -114,21 +178,18 @@ class Parsed:
             raise ExpressionInvalid(wording(why)) from why
         except _STUMBLES as why:
             raise ExpressionInvalid(f"The expression cannot be read: {why}") from why
-        self.variables = survey(self._evaluator.ast)
+        self.variables = survey(self._evaluator.ast, shorten)
 
     def evaluate(self, variables: Mapping[str, Any], chance: Chance, now: float | None) -> Any:
         """The value, with `nothing` for undefined. Raises ExpressionFailed."""
-        evaluator = copy.copy(self._evaluator)
+        evaluator = Evaluator.__new__(Evaluator)
+        evaluator.__dict__.update(self._evaluator.__dict__)
         evaluator.chance = chance
         evaluator.now = entered_at(variables) if now is None else now
-        environment = Jsonata.Frame(_FUNCTIONS)
         held = getattr(Jsonata.CURRENT, "jsonata", None)
         try:
-            for name in self.variables:
-                if name in variables:
-                    environment.bind(name, with_nulls(variables[name]))
             Jsonata.CURRENT.jsonata = evaluator
-            return plain(evaluator.eval(evaluator.ast, None, environment))
+            return plain(evaluator.eval(evaluator.ast, None, Variables(variables)))
         except JException as why:
             raise ExpressionFailed(wording(why, evaluator.function), why.error) from why
         except ZeroDivisionError as why:

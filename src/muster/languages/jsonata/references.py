@@ -5,7 +5,7 @@ a bare name, `$` or `$$` is read outside of a path's later steps, predicates and
 'phone' at the top level is not supported.").
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jsonata import Parser
@@ -21,8 +21,11 @@ _PARTS = (*sorted(_SAME_CONTEXT), "stages", "predicate", "group", "lhs_object", 
 _OWN_CONTEXT = ("pattern", "update", "delete", "expr", "index")
 
 
-def survey(tree: Any) -> frozenset[str]:
-    """The names of all variables read, functions included. Raises ExpressionInvalid for a reference to no context."""
+def survey(tree: Any, visit: Callable[[Any], None]) -> frozenset[str]:
+    """The names of all variables read, functions included; every part of the tree is shown to `visit`.
+
+    Raises ExpressionInvalid for a reference to no context.
+    """
     variables: set[str] = set()
     waiting: list[tuple[Any, bool]] = [(tree, False)]
     seen: set[tuple[int, bool]] = set()
@@ -41,6 +44,7 @@ def survey(tree: Any) -> frozenset[str]:
             if node.value == "$" or (node.value == "" and not has_context):
                 raise ExpressionInvalid(f"Reference to '${node.value}' at the top level is not supported.", UNSUPPORTED)
             variables.add(str(node.value))
+        visit(node)
         waiting.extend(_parts(node, kind, has_context))
     return frozenset(variables)
 

@@ -68,7 +68,7 @@ class Reference:
         holder: Any = result
         place: Any = 0
         for step in self._steps:
-            holder[place] = copy = self._opened(holder[place], step)
+            copy = holder[place] = self._opened(holder[place], step)
             if isinstance(step, str):
                 copy.setdefault(step, _ABSENT)
             holder, place = copy, step
@@ -124,10 +124,12 @@ def _direct(text: str, keys: tuple[str | int, ...]) -> _Reader:
 
         return read_names
 
+    holders: list[tuple[Any, type[Any]]] = [(key, dict if isinstance(key, str) else list) for key in keys]
+
     def read(document: Any) -> Any:
-        for key in keys:
+        for key, holder in holders:
             # An index into a text would find a character.
-            if not isinstance(document, dict if isinstance(key, str) else list):
+            if not isinstance(document, holder):
                 raise NoMatch(text, "no such place")
             try:
                 document = document[key]
