@@ -25,6 +25,8 @@ DELETE_KEYS_MAX = 1000
 
 COMMON = frozenset({"Bucket", "Key", "ExpectedBucketOwner", "RequestPayer"})
 CHECKSUMS = frozenset(MEMBERS)
+# What a sibling may read at once: the largest package that a function may have, unpacked.
+READ_BYTES_MAX = 262_144_000
 RESPONSE_OVERRIDES = {
     "ResponseCacheControl": "CacheControl",
     "ResponseContentDisposition": "ContentDisposition",
@@ -58,6 +60,8 @@ def operations(blobs: Blobs) -> dict[str, Operation]:
         "PostObject": Operation(lambda tx, request: put_object(tx, request, "POST Object"), put),
         "GetObject": Operation(faces.get_object, read, reads=True),
         "HeadObject": Operation(faces.head_object, read, reads=True),
+        # For siblings that need an object whole and at once: a function's code, a template.
+        "ReadObject": Operation(faces.read_object, COMMON | {"VersionId"}, reads=True, internal=True),
         "CopyObject": Operation(
             faces.copy_object,
             COMMON
@@ -145,6 +149,13 @@ class _Faces:
     def get_object(self, tx: Transaction, request: Request) -> Answer:
         version, asked, answer = _described(tx, request)
         answer["Body"] = content.body(tx, self._blobs, version.content, asked.start, asked.length)
+        return answer
+
+    def read_object(self, tx: Transaction, request: Request) -> Answer:
+        version, _, answer = _described(tx, request)
+        if version.size > READ_BYTES_MAX:
+            raise refusal("EntityTooLarge", ProposedSize=str(version.size), MaxSizeAllowed=str(READ_BYTES_MAX))
+        answer["Body"] = content.read(self._blobs, content.slices(tx, version.content, 0, version.size))
         return answer
 
     def head_object(self, tx: Transaction, request: Request) -> Answer:
