@@ -14,20 +14,8 @@ from muster.languages.asl.definition import Evaluator, Writer
 from muster.languages.asl.environment import NOTHING, Environment
 from muster.languages.asl.failures import INTRINSIC_FAILURE, QUERY_EVALUATION, RESULT_PATH, RUNTIME, Refused
 from muster.languages.intrinsics import IntrinsicFailed, compile_intrinsic
+from muster.languages.jsonata import UNDEFINED, ExpressionFailed, compile_expression
 from muster.languages.jsonpath import PathError, compile_path, compile_reference
-
-try:
-    from muster.languages.jsonata import ExpressionFailed, ExpressionInvalid, compile_expression
-except ImportError:
-
-    class ExpressionFailed(Exception):  # type: ignore[no-redef]
-        pass
-
-    class ExpressionInvalid(Exception):  # type: ignore[no-redef]
-        pass
-
-    def compile_expression(text: str) -> Any:  # type: ignore[misc]
-        raise ExpressionInvalid("not available")
 
 
 def dumps(value: Any) -> str:
@@ -179,10 +167,10 @@ def jsonata(text: str, field: str) -> Evaluator:
             raise Refused(
                 QUERY_EVALUATION,
                 f"The JSONata expression '{source}' specified for the field '{field}' threw an error during "
-                f"evaluation. {why}",
+                f"evaluation{why.ending}",
                 field,
             ) from why
-        if value is NOTHING:
+        if value is UNDEFINED:
             raise Refused(
                 QUERY_EVALUATION,
                 f"The JSONata expression '{source}' specified for the field '{field}' returned nothing (undefined).",

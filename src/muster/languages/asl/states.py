@@ -8,10 +8,17 @@ from typing import Any, Protocol
 
 from muster.languages.asl import choices, timestamps
 from muster.languages.asl import definition as asl
+from muster.languages.asl.checks import (
+    amount_by_path,
+    array_by_path,
+    fits,
+    instant_by_jsonata,
+    instant_by_path,
+    seconds_by_path,
+    text_by_path,
+)
 from muster.languages.asl.expressions import (
-    ExpressionInvalid,
     constant,
-    dumps,
     expecting,
     is_jsonata,
     jsonata,
@@ -21,10 +28,10 @@ from muster.languages.asl.expressions import (
     reference,
     template,
 )
-from muster.languages.asl.failures import QUERY_EVALUATION, RUNTIME, Refused
 from muster.languages.asl.fields import CATCHER, CATCHER_JSONATA, CATCHER_JSONPATH, RETRIER
 from muster.languages.asl.integrations import Integration, Kind, understand
 from muster.languages.intrinsics import IntrinsicInvalid
+from muster.languages.jsonata import ExpressionInvalid
 from muster.languages.jsonpath import PathError
 
 
@@ -82,7 +89,7 @@ class StateCompiler:
         except (PathError, IntrinsicInvalid) as why:
             self.say(field, f"Value is not a valid JSONPath or intrinsic function: {why}")
         except ExpressionInvalid as why:
-            self.say(field, f"Invalid JSONata expression: {why}")
+            self.parser.say(f"{self.location}/{field}", str(why), why.code)
         return None
 
     def document_path(self, field: str) -> asl.Evaluator | None:
@@ -170,7 +177,7 @@ class StateCompiler:
                 self.say(by_path, "Value is not a valid JSONPath")
                 return None
             found = self.compiled(by_path, lambda: query(text, by_path))
-            return found and _amount_by_path(found, field, text, low)
+            return found and amount_by_path(found, field, text, low)
         value = self.body.get(field)
         if value is None:
             return None
@@ -323,7 +330,7 @@ class StateCompiler:
             return None
         if by_path in self.body:
             found = self.compiled(by_path, lambda: query(text, by_path))
-            return found and _text_by_path(found, by_path, text)
+            return found and text_by_path(found, by_path, text)
         if self.jsonata and is_jsonata(text):
             found = self.compiled(field, lambda: jsonata(text, field))
             return found and expecting(found, "string", text, field)
@@ -350,7 +357,7 @@ class StateCompiler:
                 return None
             return constant(value)
         found = self.compiled(field, lambda: query(value, field))
-        return found and _seconds_by_path(found, value)
+        return found and seconds_by_path(found, value)
 
     def wait_until(self, field: str) -> asl.Evaluator | None:
         value = self.body[field]
@@ -359,10 +366,10 @@ class StateCompiler:
             return None
         if field == "TimestampPath":
             found = self.compiled(field, lambda: query(value, field))
-            return found and _instant_by_path(found, value)
+            return found and instant_by_path(found, value)
         if self.jsonata and is_jsonata(value):
             found = self.compiled(field, lambda: jsonata(value, field))
-            return found and _instant_by_jsonata(found, value)
+            return found and instant_by_jsonata(found, value)
         instant = timestamps.parse(value)
         if instant is None or not value.endswith("Z"):
             self.say(field, "String does not match RFC3339 timestamp")
@@ -447,7 +454,7 @@ class StateCompiler:
         if expected is None:
             self.say(f"{location}/{name}", f"Field '{name}' is not supported")
             return None
-        if not _fits(operand, expected):
+        if not fits(operand, expected):
             self.say(f"{location}/{name}", f"Value is not a {expected}")
             return None
         found: asl.Evaluator | None = self.compiled(location, lambda: choices.comparison(variable, name, operand))
@@ -563,101 +570,4 @@ class StateCompiler:
             self.say("ItemsPath", "Value is not a valid JSONPath")
             return None
         found = self.compiled("ItemsPath", lambda: query(text, "ItemsPath"))
-        return found and _array_by_path(found, text)
-
-
-def _fits(operand: Any, expected: str) -> bool:
-    if expected == "boolean":
-        return isinstance(operand, bool)
-    if expected == "number":
-        return isinstance(operand, int | float) and not isinstance(operand, bool)
-    if expected == "timestamp":
-        return isinstance(operand, str) and timestamps.parse(operand) is not None
-    return isinstance(operand, str)
-
-
-def _integer(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-        return None
-    return int(value)
-
-
-def _amount_by_path(find: asl.Evaluator, field: str, text: str, low: float) -> asl.Evaluator:
-    def evaluate(env: Any) -> Any:
-        value = find(env)
-        number = _integer(value)
-        if number is None:
-            shown = value if isinstance(value, str) else dumps(value)
-            raise Refused(
-                RUNTIME, f'The {field}Path field refers to value "{shown}" which is not a valid integer: {text}'
-            )
-        if number < low:
-            raise Refused(RUNTIME, f"{field} cannot be {'negative' if low == 0 else f'less than {low:g}'}.")
-        return number
-
-    return evaluate
-
-
-def _seconds_by_path(find: asl.Evaluator, text: str) -> asl.Evaluator:
-    def evaluate(env: Any) -> Any:
-        value = find(env)
-        number = _integer(value)
-        if number is None:
-            raise Refused(RUNTIME, f"The SecondsPath parameter cannot be parsed as a long value: {text} == {value}")
-        if number < 0:
-            raise Refused(RUNTIME, f"The SecondsPath parameter references a negative value: {text} == {value}")
-        return number
-
-    return evaluate
-
-
-def _instant_by_path(find: asl.Evaluator, text: str) -> asl.Evaluator:
-    def evaluate(env: Any) -> Any:
-        value = find(env)
-        instant = timestamps.parse(value) if isinstance(value, str) else None
-        if instant is None:
-            raise Refused(
-                RUNTIME,
-                f"The TimestampPath parameter does not reference a valid ISO-8601 extended offset date-time format string: {text} == {value}",
-            )
-        return instant
-
-    return evaluate
-
-
-def _instant_by_jsonata(find: asl.Evaluator, text: str) -> asl.Evaluator:
-    checked = expecting(find, "string", text, "Timestamp")
-
-    def evaluate(env: Any) -> Any:
-        value = checked(env)
-        instant = timestamps.parse(value)
-        if instant is None:
-            raise Refused(
-                QUERY_EVALUATION,
-                f"The JSONata expression '{text[2:-2].strip()}' specified for the field 'Timestamp' returned an invalid "
-                "timestamp",
-                "Timestamp",
-            )
-        return instant
-
-    return evaluate
-
-
-def _text_by_path(find: asl.Evaluator, field: str, text: str) -> asl.Evaluator:
-    def evaluate(env: Any) -> Any:
-        value = find(env)
-        if not isinstance(value, str):
-            raise Refused(RUNTIME, f"The {field} parameter does not refer to a string: {text}")
-        return value
-
-    return evaluate
-
-
-def _array_by_path(find: asl.Evaluator, text: str) -> asl.Evaluator:
-    def evaluate(env: Any) -> Any:
-        value = find(env)
-        if not isinstance(value, list):
-            raise Refused(RUNTIME, f'Reference path "{text}" must point to array.')
-        return value
-
-    return evaluate
+        return found and array_by_path(found, text)

@@ -16,8 +16,6 @@ from muster.operation import Answer, Request, Wait
 from muster.services.stepfunctions import machines, names, pages, running, starting, versions
 from muster.transaction import Row, Transaction
 
-SYNC_SECONDS = 300.0  # an Express execution runs for five minutes at most
-
 
 def existing(tx: Transaction, execution_arn: str) -> Row:
     """The execution's row; ExecutionDoesNotExist, InvalidArn."""
@@ -193,12 +191,15 @@ def start_sync(tx: Transaction, request: Request) -> Answer | Wait:
     row = running.row_of(tx, execution_arn)
     assert row is not None
     running.begin(tx, row)
-    until = tx.now + SYNC_SECONDS
+    until = tx.now + starting.EXPRESS_SECONDS_MAX
 
     def look(tx: Transaction) -> Answer | Wait:
         row = existing(tx, execution_arn)
         if row["status"] == "RUNNING" and tx.now < until:
             return Wait(f"states.execution {execution_arn}", until, look)
+        if row["status"] == "RUNNING":
+            running.time_out(tx, row)
+            row = existing(tx, execution_arn)
         return _sync_answer(row, request)
 
     return look(tx)

@@ -219,7 +219,8 @@ def publish(tx: Transaction, machine_arn: str, description: str | None, expected
     if expected is not None and expected != (now_at.shown_id or "INITIAL"):
         raise ServiceError(
             "ConflictException",
-            f"Failed to publish the State Machine version for revision {expected}. The current State Machine revision is {now_at.shown_id or 'INITIAL'}.",
+            f"Failed to publish the State Machine version for revision {expected}. The current State Machine revision "
+            f"is {now_at.shown_id or 'INITIAL'}.",
         )
     latest = tx.one(
         "SELECT * FROM states_versions WHERE machine_arn = :arn ORDER BY number DESC LIMIT 1", arn=machine_arn

@@ -140,7 +140,7 @@ class Advance:
             self._ended(outcome)
 
     def _ended(self, outcome: Outcome) -> None:
-        if self.machine.timeout_seconds is not None:
+        if self.machine.timeout_seconds is not None or self.row["express"]:
             self.tx.cancel("states.timeout", self.arn)
         ended = self.tx.one("SELECT * FROM states_executions WHERE arn = :arn", arn=self.arn)
         assert ended is not None
@@ -283,8 +283,13 @@ def carry_timeout(tx: Transaction, carried: Carried) -> None:
     """The machine's own time is over."""
     row = row_of(tx, carried.subject)
     if row is not None:
-        tx.cancel("states.run", carried.subject)
-        Advance(tx, row).take(TimedOut())
+        time_out(tx, row)
+
+
+def time_out(tx: Transaction, row: Row) -> None:
+    """End an execution whose machine's time is over."""
+    tx.cancel("states.run", row["arn"])
+    Advance(tx, row).take(TimedOut())
 
 
 def carry_reply(tx: Transaction, carried: Carried) -> None:

@@ -19,6 +19,8 @@ from muster.operation import Answer, Request
 from muster.services.stepfunctions import machines, names, versions
 from muster.transaction import Delivery, Transaction
 
+EXPRESS_SECONDS_MAX = 300.0  # "Express workflows: maximum duration of five minutes"
+
 
 @dataclass(frozen=True, slots=True)
 class Parent:
@@ -76,8 +78,11 @@ def start(tx: Transaction, request: Request, *, parent: Parent | None = None) ->
         trace_header=request.get("traceHeader"),
         parent=parent,
     )
-    if machine.timeout_seconds is not None:
-        tx.post(Delivery("states.timeout", execution_arn, {}, tx.now + machine.timeout_seconds))
+    seconds = machine.timeout_seconds
+    if express:
+        seconds = min(seconds or EXPRESS_SECONDS_MAX, EXPRESS_SECONDS_MAX)
+    if seconds is not None:
+        tx.post(Delivery("states.timeout", execution_arn, {}, tx.now + seconds))
     return {"executionArn": execution_arn, "startDate": tx.now}
 
 

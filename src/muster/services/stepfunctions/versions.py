@@ -128,7 +128,8 @@ def create_alias(tx: Transaction, request: Request) -> Answer:
         if (known["routes"], known["description"]) != (written, request.get("description")):
             raise ServiceError(
                 "ConflictException",
-                f"Failed to create alias because an alias with the same name and a different routing configuration already exists: '{name}'",
+                f"Failed to create alias because an alias with the same name and a different routing configuration "
+                f"already exists: '{name}'",
             )
         return {"stateMachineAliasArn": alias_arn, "creationDate": known["created_at"]}
     tx.run(
