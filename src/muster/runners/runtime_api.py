@@ -8,7 +8,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/runtimes-api.html. Does not know pr
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import httptools
 import orjson
@@ -157,8 +157,8 @@ class _Connection(asyncio.Protocol):
         self._whole = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport), "a stream server makes stream transports"
-        self._transport = transport
+        # uvloop's transports are of this kind without being of this class.
+        self._transport = cast(asyncio.Transport, transport)
         self._api.connected(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
