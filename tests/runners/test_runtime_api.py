@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -11,7 +12,7 @@ import uvloop
 from muster.runners import runtime_api
 from muster.runners.runtime_api import Event, Faulted, Overflowed, Responded, RuntimeApi
 
-Story = Callable[[RuntimeApi], Coroutine[Any, Any, None]]
+Story = Callable[[RuntimeApi, "Client"], Coroutine[Any, Any, None]]
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -21,10 +22,15 @@ def tell(request: pytest.FixtureRequest) -> Callable[[Story], None]:
     async def told(story: Story) -> None:
         api = RuntimeApi()
         await api.open()
+        host, port = api.address.split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
         try:
             async with asyncio.timeout(20):
-                await story(api)
+                await story(api, Client(reader, writer))
         finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
             api.close()
 
     factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
@@ -43,11 +49,6 @@ class Client:
         self._reader = reader
         self._writer = writer
 
-    @classmethod
-    async def of(cls, api: RuntimeApi) -> "Client":
-        host, port = api.address.split(":")
-        return cls(*await asyncio.open_connection(host, int(port)))
-
     async def ask(self, method: str, path: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
         head = f"{method} /2018-06-01/runtime{path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)
@@ -57,8 +58,7 @@ class Client:
 
 
 def test_event_goes_to_whoever_asks_and_its_result_comes_back(tell: Callable[[Story], None]) -> None:
-    async def story(api: RuntimeApi) -> None:
-        client = await Client.of(api)
+    async def story(api: RuntimeApi, client: Client) -> None:
         asking = asyncio.create_task(client.ask("GET", "/invocation/next"))
         await api.ready.wait()
         brought = api.offer(Event("id-1", b'{"a":1}', {"Lambda-Runtime-Deadline-Ms": "5"}))
@@ -74,9 +74,8 @@ def test_event_goes_to_whoever_asks_and_its_result_comes_back(tell: Callable[[St
 
 
 def test_event_that_comes_first_waits_to_be_asked_for(tell: Callable[[Story], None]) -> None:
-    async def story(api: RuntimeApi) -> None:
+    async def story(api: RuntimeApi, client: Client) -> None:
         brought = api.offer(Event("id-1", b"1", {}))
-        client = await Client.of(api)
         assert (await client.ask("GET", "/invocation/next"))[2] == b"1"
         await client.ask("POST", "/invocation/id-1/error", b'{"errorType":"X"}')
         assert await brought == Faulted(b'{"errorType":"X"}')
@@ -85,9 +84,8 @@ def test_event_that_comes_first_waits_to_be_asked_for(tell: Callable[[Story], No
 
 
 def test_answer_to_another_event_or_a_second_one_is_refused(tell: Callable[[Story], None]) -> None:
-    async def story(api: RuntimeApi) -> None:
+    async def story(api: RuntimeApi, client: Client) -> None:
         api.offer(Event("id-1", b"1", {}))
-        client = await Client.of(api)
         status, _, body = await client.ask("POST", "/invocation/id-1/response", b"1")
         assert (status, orjson.loads(body)["errorType"]) == (400, "InvalidRequestID"), "not handed over yet"
         await client.ask("GET", "/invocation/next")
@@ -104,9 +102,8 @@ def test_result_that_is_too_large_is_refused_and_told(
 ) -> None:
     monkeypatch.setattr(runtime_api, "RESPONSE_BYTES_MAX", 10)
 
-    async def story(api: RuntimeApi) -> None:
+    async def story(api: RuntimeApi, client: Client) -> None:
         brought = api.offer(Event("id-1", b"1", {}))
-        client = await Client.of(api)
         await client.ask("GET", "/invocation/next")
         assert (await client.ask("POST", "/invocation/id-1/response", b"x" * 11))[0] == 413
         assert await brought == Overflowed()
@@ -115,8 +112,7 @@ def test_result_that_is_too_large_is_refused_and_told(
 
 
 def test_failed_initialization_is_remembered(tell: Callable[[Story], None]) -> None:
-    async def story(api: RuntimeApi) -> None:
-        client = await Client.of(api)
+    async def story(api: RuntimeApi, client: Client) -> None:
         assert (await client.ask("POST", "/init/error", b'{"errorType":"X"}'))[0] == 202
         assert api.init_fault == Faulted(b'{"errorType":"X"}')
 
