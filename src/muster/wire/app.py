@@ -139,7 +139,7 @@ class _Application:
                 service, protocol = routing.service_of(incoming, signed)
             source = _source(scope, signed)
             caller = Caller(signed.access_key, source, request_id)
-            if protocol == "rest-xml":
+            if service == "s3":
                 await self._object_storage(scope, receive, send, caller)
                 return
             limit = BODY_BYTES_MAX.get(service, BODY_BYTES_MAX_ELSEWHERE)

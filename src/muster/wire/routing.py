@@ -99,7 +99,7 @@ def service_of(incoming: Incoming, scope: Scope) -> tuple[str, str]:
 def route(incoming: Incoming, service: str, protocol: str) -> Route:
     """The operation; ServiceError when the request names none that AWS has. Misread when a form cannot be read."""
     match protocol:
-        case "rest-xml":
+        case "rest-xml" if service == "s3":
             return S3
         case "smithy-rpc-v2-cbor":
             named = _RPC_PATH.search(incoming.path)
@@ -112,8 +112,10 @@ def route(incoming: Incoming, service: str, protocol: str) -> Route:
             if not service and "Action" not in fields:
                 return S3
             return Route(service or VERSIONS.get(version, "unknown"), fields.get("Action", ""), protocol)
-        case _:
+        case _ if service == "lambda":
             return _by_path(incoming, service)
+        case _:
+            return Route(service, "", protocol)  # not one of ours, whatever it was asked for
 
 
 @dataclass(frozen=True, slots=True)
