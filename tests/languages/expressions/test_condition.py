@@ -260,3 +260,12 @@ def test_conditions_agree_with_a_naive_model(node: Any, item: dict[str, int]) ->
 def test_any_text_is_read_or_refused(text: str) -> None:
     with suppress(ExpressionError):
         expressions.condition(text, expressions.Placeholders())
+
+
+@pytest.mark.parametrize("opening", ["(", "NOT ", "size(", "a = :v OR ("])
+def test_nesting_without_end_is_refused(opening: str) -> None:
+    assert "nested too deeply" in refusal(opening * (4000 // len(opening)), V)
+
+
+def test_many_operators_in_a_row_are_no_nesting() -> None:
+    assert holds(" OR ".join(["a = :v"] * 150), {"a": {"N": "1"}}, V)

@@ -5,7 +5,8 @@ What depends on the values given beside the expression is not decided here. Sour
 guide, "Condition and filter expressions, operators, and functions" and "Using update expressions".
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from muster.languages.expressions.lexer import END, INDEX, NAME, PLACEHOLDER, VALUE, Tokens
@@ -47,6 +48,9 @@ UPDATE_FUNCTIONS = {"if_not_exists": 2, "list_append": 2}
 CHOICES_MAX = 100
 OPERATORS_MAX = 300
 
+# No limit of AWS's is known; this one keeps the reader's own stack shallow.
+DEPTH_MAX = 60
+
 # The order in which AWS reports what is wrong with an expression that can be parsed.
 PARENTHESES, UNKNOWN_FUNCTION, MISUSED_FUNCTION, RESERVED, SECTION, UNDEFINED, COUNT, PATHS, DISTINCT, FUNCTION = range(
     10
@@ -79,6 +83,7 @@ class Reader:
         self.used_names: set[str] = set()
         self.used_values: set[str] = set()
         self.operators = 0
+        self.depth = 0
         self._names = names
 
     def path(self) -> Path:
@@ -123,6 +128,15 @@ class Reader:
 
     def count_operator(self) -> None:
         self.operators += 1
+
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        """One level further in; ExpressionError when that is too deep."""
+        self.depth += 1
+        if self.depth > DEPTH_MAX:
+            raise ExpressionError(f"The expression is nested too deeply; maximum depth: {DEPTH_MAX}")
+        yield
+        self.depth -= 1
 
     def end(self) -> None:
         """Refuse whatever is left over, then whatever was noted."""
@@ -181,7 +195,8 @@ class ConditionReader(Reader):
         if self.tokens.word() == "NOT":
             self.tokens.take()
             self.count_operator()
-            return Not(self._test(self._not()))
+            with self.deeper():
+                return Not(self._test(self._not()))
         return self._comparison()
 
     def _test(self, node: Node) -> Test:
@@ -223,7 +238,8 @@ class ConditionReader(Reader):
     def _primary(self) -> Node:
         if not self.tokens.skip("("):
             return self._bare_operand()
-        inner = self._or()
+        with self.deeper():
+            inner = self._or()
         if inner is self._enclosed:
             self.problems.note(PARENTHESES, "The expression has redundant parentheses;")
         self.tokens.expect(")")
@@ -248,15 +264,17 @@ class ConditionReader(Reader):
             return self._bare_operand()
         if self.tokens.sees("("):
             self.problems.note(PARENTHESES, "The expression has redundant parentheses;")
-        inner = self._operand()
+        with self.deeper():
+            inner = self._operand()
         self.tokens.expect(")")
         return inner
 
     def _operands(self) -> tuple[Operand, ...]:
         self.tokens.expect("(")
-        operands = [self._operand()]
-        while self.tokens.skip(","):
-            operands.append(self._operand())
+        with self.deeper():
+            operands = [self._operand()]
+            while self.tokens.skip(","):
+                operands.append(self._operand())
         self.tokens.expect(")")
         return tuple(operands)
 
@@ -351,7 +369,8 @@ class UpdateReader(Reader):
 
     def _operand(self) -> Operand:
         if self.tokens.skip("("):
-            inner = self._assigned()
+            with self.deeper():
+                inner = self._assigned()
             self.tokens.expect(")")
             return inner
         token = self.tokens.next
@@ -365,9 +384,10 @@ class UpdateReader(Reader):
         function = self.tokens.take().text
         self.count_operator()
         self.tokens.expect("(")
-        operands = [self._operand()]
-        while self.tokens.skip(","):
-            operands.append(self._operand())
+        with self.deeper():
+            operands = [self._operand()]
+            while self.tokens.skip(","):
+                operands.append(self._operand())
         self.tokens.expect(")")
         wanted = UPDATE_FUNCTIONS.get(function)
         if wanted is None:

@@ -202,6 +202,9 @@ def _index(
     billing_mode: str,
 ) -> Index:
     name = wanted["IndexName"]
+    strange = wanted.keys() - {"IndexName", "KeySchema", "Projection", "ProvisionedThroughput"}
+    if strange:
+        raise unsupported(f"the parameter {', '.join(sorted(strange))} of an index")
     schema = _schema(wanted["KeySchema"], attributes)
     projection = dict(wanted.get("Projection") or {})
     kind = projection.get("ProjectionType")

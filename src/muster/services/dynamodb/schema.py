@@ -21,6 +21,7 @@ CREATE TABLE dynamodb_items (
     PRIMARY KEY (table_id, hash_key, range_key)
 );
 CREATE INDEX dynamodb_items_expiry ON dynamodb_items (table_id, expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX dynamodb_items_size ON dynamodb_items (table_id, size_bytes);   -- counts and sums without reading items
 CREATE TABLE dynamodb_index_entries (
     table_id BIGINT NOT NULL,
     index_id BIGINT NOT NULL,
