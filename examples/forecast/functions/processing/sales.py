@@ -1,9 +1,8 @@
 """The sales file: correlate what was sold with what the warehouses hold, and forecast what has to be ordered."""
 
+import files
 import pyarrow as pa
 import pyarrow.compute as pc
-
-import files
 
 DAYS = 30
 SAFETY = 1.25  # a quarter more than expected, for a month better than this one
@@ -15,9 +14,9 @@ def correlate(sold: pa.Table, stock: pa.Table) -> pa.Table:
     totals = sold.group_by(["article", "warehouse"]).aggregate([("units", "sum"), ("revenue", "sum")])
     totals = totals.rename_columns(["article", "warehouse", "units", "revenue"])
     joined = totals.join(stock, keys=["article", "warehouse"], join_type="left outer")
-    return joined.set_column(
-        joined.column_names.index("stock"), "stock", pc.fill_null(joined["stock"], 0)
-    ).sort_by([("article", "ascending"), ("warehouse", "ascending")])
+    return joined.set_column(joined.column_names.index("stock"), "stock", pc.fill_null(joined["stock"], 0)).sort_by(
+        [("article", "ascending"), ("warehouse", "ascending")]
+    )
 
 
 def forecast(correlated: pa.Table) -> pa.Table:

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
+import files
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-
-import files
 
 SHIPPING = pq.read_table(Path(__file__).with_name("shipping.parquet"))
 
@@ -19,8 +18,10 @@ def clean(counts: pa.Table) -> pa.Table:
     latest = counts.group_by(["article", "warehouse"]).aggregate([("counted_on", "max")])
     latest = latest.rename_columns(["article", "warehouse", "counted_on"])
     kept = counts.join(latest, keys=["article", "warehouse", "counted_on"], join_type="inner")
-    return kept.group_by(["article", "warehouse"]).aggregate([("stock", "max"), ("counted_on", "max")]).rename_columns(
-        ["article", "warehouse", "stock", "counted_on"]
+    return (
+        kept.group_by(["article", "warehouse"])
+        .aggregate([("stock", "max"), ("counted_on", "max")])
+        .rename_columns(["article", "warehouse", "stock", "counted_on"])
     )
 
 
@@ -38,4 +39,7 @@ def handler(event, context):
     raw = files.read(event["bucket"], event["key"], ["article", "warehouse", "stock", "counted_on"])
     result = join_shipping(clean(raw))
     print(f"{event['key']}: {raw.num_rows} counts, {result.num_rows} kept")
-    return {**files.write(files.warehouse_key(event["correlation_id"]), result), "dropped": raw.num_rows - result.num_rows}
+    return {
+        **files.write(files.warehouse_key(event["correlation_id"]), result),
+        "dropped": raw.num_rows - result.num_rows,
+    }
