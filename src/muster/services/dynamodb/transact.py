@@ -26,6 +26,9 @@ ACTIONS_MAX = 100
 BYTES_MAX = 4 * 1024 * 1024
 TOKEN_SECONDS = 600
 
+# More than the one that is noted, so that what has expired shrinks.
+TOKENS_DROPPED_WITH_EACH = 20
+
 _KINDS: Mapping[str, Callable[[Table, Mapping[str, Any]], Write]] = {
     "Put": write.put,
     "Update": write.update,
@@ -107,12 +110,22 @@ def _is_repeated(tx: Transaction, token: str, actions: Sequence[Mapping[str, Any
     """Whether the token was used for the same request within ten minutes; it is noted otherwise."""
     content = orjson.dumps(actions, default=binary_written, option=orjson.OPT_SORT_KEYS)
     fingerprint = hashlib.sha256(content).hexdigest()
-    tx.run("DELETE FROM dynamodb_request_tokens WHERE expires_at <= :now", now=tx.now)
-    row = tx.one("SELECT fingerprint FROM dynamodb_request_tokens WHERE token = :token", token=token)
+    tx.run(
+        "DELETE FROM dynamodb_request_tokens WHERE token IN"
+        " (SELECT token FROM dynamodb_request_tokens WHERE expires_at <= :now ORDER BY expires_at LIMIT :many)",
+        now=tx.now,
+        many=TOKENS_DROPPED_WITH_EACH,
+    )
+    row = tx.one(
+        "SELECT fingerprint FROM dynamodb_request_tokens WHERE token = :token AND expires_at > :now",
+        token=token,
+        now=tx.now,
+    )
     if row is None:
         tx.run(
             "INSERT INTO dynamodb_request_tokens (token, fingerprint, expires_at)"
-            " VALUES (:token, :fingerprint, :expires_at)",
+            " VALUES (:token, :fingerprint, :expires_at) ON CONFLICT (token) DO UPDATE"
+            " SET fingerprint = excluded.fingerprint, expires_at = excluded.expires_at",
             token=token,
             fingerprint=fingerprint,
             expires_at=tx.now + TOKEN_SECONDS,
