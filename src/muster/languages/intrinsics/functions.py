@@ -134,12 +134,12 @@ _PLACEHOLDER = re.compile(r"\\([\\'{}])|(\{\})")
 
 def template_pieces(template: str, literal: bool) -> list[str]:
     """The texts around each `{}` of a template. In a literal one `\\{` and the like stand for the character."""
+    if not literal:
+        return template.split("{}")
     pieces = [""]
     at = 0
     for found in _PLACEHOLDER.finditer(template):
         escaped = found.group(1)
-        if escaped and not literal:
-            continue
         pieces[-1] += template[at : found.start()] + (escaped or "")
         at = found.end()
         if not escaped:

@@ -55,9 +55,10 @@ def _parts(node: Any, kind: str | None, has_context: bool) -> Iterator[tuple[Any
             yield step, has_context or place > 0
         yield getattr(node, "group", None), True
         return
-    # `a ~> $f`, sorting and grouping keep their operands under the same names as other operators.
-    given = kind in ("transform", "sort")
     for name in _PARTS:
-        yield getattr(node, name, None), given or has_context or name not in _SAME_CONTEXT
+        # An object on its own sees what its surroundings see; one that groups sees what it groups.
+        same = name in _SAME_CONTEXT or (kind == "unary" and name == "lhs_object")
+        given = kind in ("transform", "sort") or not same
+        yield getattr(node, name, None), given or has_context
     for name in _OWN_CONTEXT:
         yield getattr(node, name, None), True

@@ -66,8 +66,10 @@ class Index:
     single: bool = True
 
     def select(self, value: Any, root: Any, certain: bool) -> Iterator[Any]:
-        if isinstance(value, list) and -len(value) <= self.index < len(value):
-            yield value[self.index]
+        if isinstance(value, list):
+            # Beyond the end of a list there is nothing, even where a miss is an error: `$.a[9].b[*]` is [].
+            if -len(value) <= self.index < len(value):
+                yield value[self.index]
         elif certain:
             raise Nowhere
 
