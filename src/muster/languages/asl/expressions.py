@@ -19,8 +19,12 @@ from muster.languages.jsonpath import PathError, compile_path, compile_reference
 
 
 def dumps(value: Any) -> str:
-    """A value as the JSON text that history shows."""
-    return orjson.dumps(value).decode()
+    """A value as the JSON text that history shows; Refused when it is nested so deeply that an execution's state could
+    not hold it (some 250 levels; the eight brackets leave room for what an execution's state puts around a value)."""
+    try:
+        return orjson.dumps([[[[[[[[value]]]]]]]])[8:-8].decode()
+    except TypeError as why:
+        raise Refused(RUNTIME, "The data is nested too deeply.") from why
 
 
 def constant(value: Any) -> Evaluator:

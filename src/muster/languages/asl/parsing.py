@@ -36,7 +36,10 @@ def examine(text: str, *, express: bool = False) -> tuple[Machine | None, list[D
     if finding is not None:
         return None, [finding]
     parser = _Parser(express)
-    timeout = parser.machine(document)
+    try:
+        timeout = parser.machine(document)
+    except RecursionError:
+        return None, [Diagnostic(SCHEMA, "Definition is nested too deeply")]
     if parser.found:
         return None, parser.found
     return Machine(tuple(parser.scopes), timeout, parser.references), []

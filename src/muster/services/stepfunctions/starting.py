@@ -14,7 +14,8 @@ import orjson
 from muster.arn import arn
 from muster.errors import ServiceError
 from muster.languages import asl
-from muster.languages.asl.failures import PAYLOAD_MAX
+from muster.languages.asl.expressions import dumps
+from muster.languages.asl.failures import PAYLOAD_MAX, Refused
 from muster.operation import Answer, Request
 from muster.services.stepfunctions import machines, names, versions
 from muster.transaction import Delivery, Transaction
@@ -41,9 +42,11 @@ def checked_input(text: str) -> Any:
             f"than or equal to {PAYLOAD_MAX}",
         )
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError as why:
+        document = orjson.loads(text)
+        dumps(document)
+    except (orjson.JSONDecodeError, Refused) as why:
         raise ServiceError("InvalidExecutionInput", f"Invalid State Machine Execution Input: '{why}'") from why
+    return document
 
 
 def start(tx: Transaction, request: Request, *, parent: Parent | None = None) -> Answer:

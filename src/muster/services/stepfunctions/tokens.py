@@ -11,7 +11,8 @@ from typing import Any
 import orjson
 
 from muster.errors import ServiceError
-from muster.languages.asl.failures import PAYLOAD_MAX
+from muster.languages.asl.expressions import dumps
+from muster.languages.asl.failures import PAYLOAD_MAX, Refused
 from muster.languages.asl.messages import Cause, Failed, Picked, Submitted, Succeeded, Unusable
 from muster.operation import Answer, Request
 from muster.services.stepfunctions.names import subject
@@ -82,7 +83,8 @@ def send_success(tx: Transaction, request: Request) -> Answer:
     row = _open(tx, request["taskToken"])
     try:
         output = orjson.loads(text)
-    except orjson.JSONDecodeError as why:
+        dumps(output)
+    except (orjson.JSONDecodeError, Refused) as why:
         raise ServiceError("InvalidOutput", f"Invalid Output: '{why}'") from why
     return _answer(tx, row, Succeeded(row["frame"], row["attempt"], output))
 
