@@ -365,7 +365,13 @@ _BREAKS = str.maketrans("\r\n\x00", "   ")
 
 async def _send(send: Send, encoded: Encoded) -> None:
     status, headers, body = encoded
-    raw = [(name.encode("latin-1"), value.translate(_BREAKS).encode("latin-1", "replace")) for name, value in headers]
+    raw = [
+        (
+            name.encode("latin-1"),
+            (value if value.isprintable() else value.translate(_BREAKS)).encode("latin-1", "replace"),
+        )
+        for name, value in headers
+    ]
     raw.append((b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": status, "headers": raw})
     await send({"type": "http.response.body", "body": body})

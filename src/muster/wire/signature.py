@@ -6,6 +6,7 @@ listens on loopback only.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from muster.errors import ServiceError
 
@@ -62,14 +63,16 @@ def _from_header(text: str) -> Scope:
     missing = [name for name in ("Credential", "Signature", "SignedHeaders") if not parts.get(name)]
     if missing:
         raise incomplete(" ".join(f"Authorization header requires '{name}' parameter." for name in missing))
-    if "x-amz-date" not in _signed(parts["SignedHeaders"]) and "date" not in _signed(parts["SignedHeaders"]):
+    if not _dated(parts["SignedHeaders"]):
         # Some clients sign Date, some X-Amz-Date; a signature over neither could be replayed for ever.
         raise incomplete("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header.")
     return _credential(parts["Credential"], regional=algorithm == ALGORITHMS[0])
 
 
-def _signed(names: str) -> list[str]:
-    return names.lower().split(";")
+@lru_cache(maxsize=1024)
+def _dated(signed_headers: str) -> bool:
+    """Whether the signature covers a date."""
+    return not {"x-amz-date", "date"}.isdisjoint(signed_headers.lower().split(";"))
 
 
 def _presigned(query: str) -> Scope:
@@ -88,6 +91,7 @@ def _parameter(query: str, name: str) -> str:
     return ""
 
 
+@lru_cache(maxsize=1024)
 def _credential(text: str, *, regional: bool) -> Scope:
     """`key/date/region/service/aws4_request`; the asymmetric signature has no region in it."""
     parts = text.rsplit("/", 4 if regional else 3)
