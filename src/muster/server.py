@@ -143,6 +143,7 @@ def all_services(endpoint: str, blobs: Blobs) -> list[Service]:
         events.SERVICE,
         sqs.service(endpoint),
         dynamodb.SERVICE,
+        dynamodb.STREAMS,
         lambda_.service(blobs),
         logs.SERVICE,
         stepfunctions.SERVICE,
@@ -172,7 +173,8 @@ def loopback_only(host: str) -> None:
 def listen(host: str, port: int) -> socket.socket:
     """A socket bound to the address; MusterError when it is taken."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    bound = socket.socket(family, socket.SOCK_STREAM)
+    # Named in full: asyncio sets TCP_NODELAY on connections of sockets whose protocol says TCP, and on no others.
+    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))

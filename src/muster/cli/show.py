@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 out = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
-err = Console(stderr=True, highlight=False)
+err = Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 STATUS_STYLES = {
     "RUNNING": "cyan", "SUCCEEDED": "green", "FAILED": "red", "TIMED_OUT": "red", "ABORTED": "yellow",
