@@ -70,6 +70,14 @@ def test_link_within_the_package_is_kept_but_not_written_through(tmp_path: Path)
         unpack(tmp_path, body)
 
 
+def test_sweep_keeps_only_what_is_in_use(tmp_path: Path) -> None:
+    used, unused = zipped(("a", b"1", 0)), zipped(("a", b"2", 0))
+    kept, gone = unpack(tmp_path, used), unpack(tmp_path, unused)
+    package.sweep(tmp_path / "cache", [base64.b64encode(hashlib.sha256(used).digest()).decode()])
+    assert (kept.exists(), gone.exists()) == (True, False)
+    package.sweep(tmp_path / "nothing", [])
+
+
 def test_package_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(package, "UNZIPPED_BYTES_MAX", 100)
     with pytest.raises(ServiceError, match="more than 100 bytes"):

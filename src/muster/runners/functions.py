@@ -67,6 +67,7 @@ class FunctionRunner:
         self._idle_workers_max = idle_workers_max
         self._idle: list[Worker] = []
         self._busy: dict[str, Worker] = {}
+        self._invoking: set[str] = set()
         self._cancelled: set[str] = set()
         self._starting = 0
         self._freed = asyncio.Condition()
@@ -78,7 +79,8 @@ class FunctionRunner:
     async def start(self) -> None:
         """Call before deliveries are carried: closes calls that the process before left, and starts what waits."""
         self._around.home.mkdir(parents=True, exist_ok=True)
-        await self._engine.change(lambda tx: tx.call("lambda", "RecoverInvocations", {}))
+        recovered = await self._engine.change(lambda tx: tx.call("lambda", "RecoverInvocations", {}))
+        await asyncio.to_thread(package.sweep, self._cache, recovered["CodeSha256"])
         self._reaper = asyncio.create_task(self._reap())
 
     async def stop(self) -> None:
@@ -103,6 +105,14 @@ class FunctionRunner:
     async def invoke(self, delivery: Carried) -> Outcome:
         """Run one attempt of an invocation."""
         id_ = delivery.subject
+        self._invoking.add(id_)
+        try:
+            return await self._invoke(id_, delivery)
+        finally:
+            self._invoking.discard(id_)
+            self._cancelled.discard(id_)
+
+    async def _invoke(self, id_: str, delivery: Carried) -> Outcome:
         asked = {"InvocationId": id_, "Attempt": delivery.attempts}
         job: dict[str, Any] = await self._engine.read(lambda tx: tx.call("lambda", "TakeInvocation", asked))
         match job["Verdict"]:
@@ -131,6 +141,9 @@ class FunctionRunner:
         return await self._run(worker, id_, job)
 
     async def _run(self, worker: Worker, id_: str, job: dict[str, Any]) -> Outcome:
+        if id_ in self._cancelled:
+            await self._rest(worker)
+            return lambda tx: None
         self._busy[id_] = worker
         done = False
         try:
@@ -148,7 +161,6 @@ class FunctionRunner:
             await worker.kill()
         if id_ in self._cancelled:
             # Its delivery is gone, so nobody would record what it printed.
-            self._cancelled.discard(id_)
             await self._store_lines(worker)
             return lambda tx: None
         flushing = self._flushing.pop(worker, None)
@@ -158,9 +170,10 @@ class FunctionRunner:
 
     async def kill(self, delivery: Carried) -> Outcome:
         """End the worker of an invocation that was cancelled, if it is still at work."""
+        if delivery.subject in self._invoking:
+            self._cancelled.add(delivery.subject)
         worker = self._busy.get(delivery.subject)
         if worker is not None:
-            self._cancelled.add(delivery.subject)
             await worker.kill()
         return lambda tx: None
 

@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from muster.errors import ServiceError
@@ -43,6 +44,15 @@ def unpacked(cache: Path, sha256: str, body: bytes) -> Path:
             return final
         raise ServiceError("InvalidZipFileException", f"Could not unzip the function's code: {fault}") from fault
     return final
+
+
+def sweep(cache: Path, in_use: Iterable[str]) -> None:
+    """Remove the folders of packages that are not in use, and what was left half unpacked."""
+    kept = {folder_name(sha256) for sha256 in in_use}
+    if cache.is_dir():
+        for folder in cache.iterdir():
+            if folder.name not in kept:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _extract(archive: zipfile.ZipFile, root: Path) -> None:

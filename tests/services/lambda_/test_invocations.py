@@ -129,7 +129,7 @@ def test_synchronous_call_answers_with_the_result(world: World, function: Functi
     answer = invoke(world, {"a": 1})
     assert answer == {"StatusCode": 200, "ExecutedVersion": "$LATEST", "Payload": b'"done"'}
     assert function.events == [{"a": 1}]
-    assert statuses(world) == []
+    assert statuses(world) == ["succeeded"]
 
 
 def test_error_of_the_function_is_told_as_such(world: World, function: Function) -> None:

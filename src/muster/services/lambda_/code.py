@@ -112,6 +112,11 @@ def read(tx: Transaction, sha256: str) -> bytes | None:
     return bytes(row["zip"]) if row is not None else None
 
 
+def hashes(tx: Transaction) -> list[str]:
+    """The hashes of all packages that are stored."""
+    return [row["sha256"] for row in tx.all("SELECT sha256 FROM lambda_code")]
+
+
 def drop_unused(tx: Transaction, sha256: str) -> None:
     """Forget the package unless a version still uses it."""
     tx.run(

@@ -21,7 +21,7 @@ EXPIRE = "lambda.expire"
 PLACES = 32
 PLACES_URGENT = 64
 
-# Ended invocations are kept so long, for whoever looks; a synchronous result only until its caller has it.
+# Ended invocations are kept so long, for whoever looks; a synchronous one, which carries its result, not as long.
 KEPT_SECONDS = 3600.0
 KEPT_SYNCHRONOUS_SECONDS = 120.0
 PRUNED_AT_ONCE = 50

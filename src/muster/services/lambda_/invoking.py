@@ -92,7 +92,6 @@ def _collected(tx: Transaction, id_: str, tail: bool) -> Answer | None:
         raise ServiceError("ServiceException", "The invocation was given up.", status=500)
     if row["ended_at"] is None:
         return None
-    tx.run("DELETE FROM lambda_invocations WHERE id = :id", id=id_)
     if row["error_code"] is not None:
         raise ServiceError(row["error_code"], row["error_message"])
     if row["status"] == "cancelled":
@@ -168,7 +167,7 @@ def finish_invocation(tx: Transaction, request: Mapping[str, Any]) -> Answer:
 
 
 def recover(tx: Transaction, request: Mapping[str, Any]) -> Answer:
-    """For the runner, at start: close calls whose caller is gone, and start what waits."""
+    """For the runner, at start: close calls whose caller is gone, start what waits, and say which code is in use."""
     lost = Outcome(
         not_run=ServiceError("ServiceException", "The invocation was interrupted before the function had answered.")
     )
@@ -176,7 +175,7 @@ def recover(tx: Transaction, request: Mapping[str, Any]) -> Answer:
         invocations.close(tx, id_, "failed", error=lost.not_run)
         tx.cancel(invocations.INVOKE, id_)
     invocations.admit(tx)
-    return {}
+    return {"CodeSha256": code.hashes(tx)}
 
 
 def get_code(tx: Transaction, request: Mapping[str, Any]) -> Answer:
