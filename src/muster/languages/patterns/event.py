@@ -6,7 +6,7 @@ A name that contains a dot reads like two nested
 names, again as there. Objects and empty arrays are no leaves: an `exists` does not see them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
@@ -37,25 +37,24 @@ def leaf(value: Any) -> Leaf:
 
 
 def fields(event: Mapping[str, Any]) -> Fields:
-    """All leaves of `event` by path."""
+    """All leaves of `event` by path. Uses no recursion, so that depth costs nothing but memory."""
     found: Fields = {}
-    arrays = iter(range(1 << 62))
-    _object(event, "", (), found, arrays)
+    arrays = 0
+    within: list[tuple[str, Any, Place]] = [("", event, ())]
+    while within:
+        path, value, place = within.pop()
+        if isinstance(value, dict):
+            prefix = f"{path}." if path else ""
+            for name, member in value.items():
+                if isinstance(member, dict | list):
+                    within.append((prefix + name, member, place))
+                else:
+                    found.setdefault(prefix + name, []).append((leaf(member), place))
+        else:
+            for number, element in enumerate(value):
+                if isinstance(element, dict | list):
+                    within.append((path, element, (*place, (arrays, number))))
+                else:
+                    found.setdefault(path, []).append((leaf(element), place))
+            arrays += 1
     return found
-
-
-def _object(members: Mapping[str, Any], prefix: str, place: Place, found: Fields, arrays: Iterator[int]) -> None:
-    for name, value in members.items():
-        _value(value, prefix + name, place, found, arrays)
-
-
-def _value(value: Any, path: str, place: Place, found: Fields, arrays: Iterator[int]) -> None:
-    if isinstance(value, dict):
-        _object(value, path + ".", place, found, arrays)
-    elif isinstance(value, list):
-        array = next(arrays)
-        for number, element in enumerate(value):
-            inside = (*place, (array, number)) if isinstance(element, dict | list) else place
-            _value(element, path, inside, found, arrays)
-    else:
-        found.setdefault(path, []).append((leaf(value), place))
