@@ -37,9 +37,8 @@ class S3Server:
         self._services = services
         runners = {kind: Runner(carry) for kind, carry in s3.runners(self.blobs).items()}
         runners[blob_rows.REMOVE] = Runner(self.blobs.carry_removal)
-        self._carrying = lambda: Dispatcher(
-            self.store, clock, ids, {k: c for s in services.values() for k, c in s.carriers.items()}, runners
-        )
+        carriers = {kind: carry for service in services.values() for kind, carry in service.carriers.items()}
+        self._make_dispatcher: Callable[[], Dispatcher] = lambda: Dispatcher(self.store, clock, ids, carriers, runners)
         self._socket = socket.socket()
         self._socket.bind(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
@@ -68,7 +67,7 @@ class S3Server:
         await self.store.open({blob_rows.PART: blob_rows.MIGRATIONS, **parts})
         app = application(self.engine, self._services, {}, S3Wire(self.engine, self.blobs, Realm()))
         config = uvicorn.Config(
-            app,  # type: ignore[arg-type]
+            app,
             http="httptools",
             lifespan="off",
             log_config=None,
@@ -77,7 +76,7 @@ class S3Server:
         )
         self._http = uvicorn.Server(config)
         self._http.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
-        carrying = asyncio.create_task(self._carrying().run())
+        carrying = asyncio.create_task(self._make_dispatcher().run())
         serving = asyncio.create_task(self._http.serve(sockets=[self._socket]))
         while not self._http.started:
             await asyncio.sleep(0.001)

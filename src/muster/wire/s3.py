@@ -19,11 +19,12 @@ from typing import Any, Protocol
 from muster import models
 from muster.arn import Realm
 from muster.clock import Clock, SystemClock
-from muster.errors import ServiceError
+from muster.errors import ServiceError, unsupported
 from muster.operation import Answer, Request
 from muster.services.s3 import checksums
 from muster.services.s3.content import Content, Slices
 from muster.services.s3.object_operations import PUT_BYTES_MAX
+from muster.services.s3.operations import operations
 from muster.store.blobs import Blobs
 from muster.transaction import Caller
 from muster.wire import codec, s3_address, s3_body, s3_form, timestamp
@@ -81,6 +82,7 @@ class S3Wire:
         self._blobs = blobs
         self._realm = realm
         self._clock = clock or SystemClock()
+        self._offered = operations(blobs).keys()
         self._pool = ThreadPoolExecutor(BODY_THREADS, thread_name_prefix="muster-bodies")
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send, caller: Caller) -> None:
@@ -132,6 +134,8 @@ class S3Wire:
 
     async def _answer(self, asked: Asked) -> None:
         name = s3_address.operation(asked.method, asked.where, asked.pairs, asked.headers)
+        if name not in self._offered:
+            raise unsupported(f"the operation s3:{name}")
         if name == s3_address.POST_FORM:
             await self._form(asked)
         elif name in STREAMED:

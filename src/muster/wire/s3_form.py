@@ -49,6 +49,7 @@ class Form:
         self.size = 0
         self._seen_file = False
         self._in_file = False
+        self._ended = False
         self._name = ""
         self._value = bytearray()
         self._field_bytes = 0
@@ -63,6 +64,7 @@ class Form:
                 "on_header_end": self._header_end,
                 "on_part_data": self._part_data,
                 "on_part_end": self._part_end,
+                "on_end": self._end,
             },
         )
 
@@ -81,6 +83,8 @@ class Form:
             self._parser.finalize()
         except FormParserError as problem:
             raise malformed(str(problem)) from None
+        if not self._ended:
+            raise malformed("it ends before its last boundary.")
         if not self._seen_file:
             raise ServiceError("InvalidArgument", "POST requires exactly one file upload per request.", status=400)
 
@@ -168,6 +172,9 @@ class Form:
                 met = True
         if not met:
             raise _denied(f'Invalid according to Policy: Policy Condition failed: ["{kind}", "${name}", "{value}"]')
+
+    def _end(self) -> None:
+        self._ended = True
 
     def _part_begin(self) -> None:
         self._name = ""
