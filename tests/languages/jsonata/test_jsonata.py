@@ -252,10 +252,9 @@ def test_path_within_an_expression_gives_what_it_gives_alone(document: Any, keys
     assert boxed == ({} if alone is UNDEFINED else {"k": alone})
 
 
-pieces = st.sampled_from(
-    """$v 1 'a' null + & .a [0] [a=1] ( ) { } : , ~> $sum $count( function($x){$x} .. ? := ; * ** ^( /a/ $string( ` %
-    @$i #$i | in""".split()
-)
+PIECES = """$v 1 'a' null + & .a [0] [a=1] ( ) { } : , ~> $sum $count( function($x){$x} .. ? := ; * ** ^( /a/ ` % @$i
+#$i | in $map($v, $each( $string( $formatNumber(1, $match( $sift( and or not - . [ ] true"""
+pieces = st.sampled_from(PIECES.split())
 
 
 @settings(max_examples=200, deadline=None)

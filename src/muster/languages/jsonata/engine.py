@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from jsonata import JException, Jsonata, Utils
+from jsonata import Functions, JException, Jsonata, Utils
 
 from muster.languages.intrinsics.functions import Chance
 from muster.languages.jsonata.failures import UNDEFINED, ExpressionFailed, ExpressionInvalid
@@ -90,6 +90,12 @@ class Evaluator(Jsonata):  # type: ignore[misc]
             if self.function is None:
                 self.function = str(getattr(expr.procedure, "value", ""))
             raise
+
+    def apply_inner(self, proc: Any, args: Any, input: Any, environment: Any) -> Any:
+        # The engine would print what it was given.
+        if not (Functions.is_lambda(proc) or Functions.is_regex(proc) or isinstance(proc, Jsonata.JFunctionCallable)):
+            raise JException("T1006", 0)
+        return super().apply_inner(proc, args, input, environment)
 
     def evaluate_range_expression(self, lhs: Any, rhs: Any) -> Any:
         for side, code in ((lhs, "T2003"), (rhs, "T2004")):
@@ -176,6 +182,8 @@ class Parsed:
                 raise self._evaluator.errors[0]
         except JException as why:
             raise ExpressionInvalid(wording(why)) from why
+        except IndexError as why:
+            raise ExpressionInvalid("Unexpected end of expression") from why
         except _STUMBLES as why:
             raise ExpressionInvalid(f"The expression cannot be read: {why}") from why
         self.variables = survey(self._evaluator.ast, shorten)

@@ -46,6 +46,10 @@ def _shown(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     try:
-        return orjson.dumps(value, default=str).decode()
+        return orjson.dumps(value, default=_nothing).decode()
     except TypeError:
-        return str(value)
+        return "null"
+
+
+def _nothing(value: Any) -> None:
+    """JSON's null and functions, the engine's only values that are no JSON, show as null."""
