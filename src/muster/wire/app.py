@@ -8,7 +8,7 @@ client that goes away ends its wait. Does not know what the operations do, nor S
 import asyncio
 import ipaddress
 import logging
-import uuid
+import random
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Protocol
@@ -75,13 +75,19 @@ def application(
     extra_routes: Mapping[str, RouteHandler],
     s3: S3Handler | None = None,
     *,
-    new_id: Callable[[], str] = lambda: str(uuid.uuid4()),
+    new_id: Callable[[], str] | None = None,
 ) -> Asgi:
     """The ASGI application that offers `services`, S3 by its own handler, and what lies under `/_muster/`.
 
     `extra_routes` maps a path to its handler; a path that ends in `/` stands for everything below it.
     """
-    return _Application(engine, services, extra_routes, s3, new_id)
+    return _Application(engine, services, extra_routes, s3, new_id or _request_id)
+
+
+def _request_id() -> str:
+    """A UUID that tells requests apart. It is no secret, so it does not ask the operating system each time."""
+    digits = f"{random.getrandbits(128):032x}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
 class _Application:

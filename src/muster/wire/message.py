@@ -4,15 +4,13 @@ Does not know how either travels.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
 from muster.errors import ServiceError
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
+class Incoming(NamedTuple):
     """A request: the path and the query as they were sent, header names in small letters, the body read to its end."""
 
     method: str

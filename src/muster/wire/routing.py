@@ -6,8 +6,10 @@ Action, Lambda's dated paths. What remains is S3's. Does not know which operatio
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from muster import models
@@ -58,14 +60,13 @@ _LAMBDA_PATH = re.compile(r"/20\d\d-\d\d-\d\d/")
 _RPC_PATH = re.compile(r"/service/([A-Za-z0-9_]+)/operation/([A-Za-z0-9_]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """What is asked for. An empty operation: the request does not name one. `uri`: the values in its path."""
 
     service: str
     operation: str
     protocol: str
-    uri: Mapping[str, str] = field(default_factory=dict)
+    uri: Mapping[str, str] = MappingProxyType({})
 
 
 S3 = Route("s3", "", "rest-xml")
