@@ -29,7 +29,7 @@ bench: $(VENV)/ready  ## measure, from outside and inside
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/ready  ## write the generated reference pages
-	$(BIN)/python -m muster.cli.reference docs
+	$(BIN)/python -m muster.cli.reference docs/reference
 
 lock: $(VENV)/ready  ## refresh requirements.lock from pyproject.toml
 	$(BIN)/pip-compile --quiet --no-header --extra dev --extra demo --strip-extras --no-emit-index-url --no-emit-find-links --output-file requirements.lock pyproject.toml
