@@ -4,6 +4,8 @@ import orjson
 import pytest
 
 from muster.errors import ServiceError
+from muster.services.events import SERVICE as EVENTS
+from muster.services.sqs import SERVICE as SQS
 from tests.services.stepfunctions.machinery import Machinery, one, passing
 
 
@@ -143,3 +145,17 @@ def test_running_execution_keeps_the_revision_it_began_with(world: Machinery) ->
     world.pass_time(5)
     assert world.output(execution) == "old"
     assert world.output(world.start(machine)) == "new"
+
+
+def test_status_changes_are_told_to_the_bus() -> None:
+    world = Machinery([EVENTS, SQS])
+    queue = world.call("sqs", "CreateQueue", QueueName="q")["QueueUrl"]
+    pattern = {"source": ["aws.states"], "detail": {"status": ["RUNNING", "FAILED"]}}
+    world.call("events", "PutRule", Name="r", EventPattern=orjson.dumps(pattern).decode())
+    arn = "arn:aws:sqs:us-east-1:000000000000:q"
+    world.call("events", "PutTargets", Rule="r", Targets=[{"Id": "q", "Arn": arn}])
+    execution = world.begin(one("A", {"Type": "Fail", "Error": "E"}))
+    messages = world.call("sqs", "ReceiveMessage", QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
+    details = [orjson.loads(message["Body"])["detail"] for message in messages]
+    assert sorted(detail["status"] for detail in details) == ["FAILED", "RUNNING"]
+    assert {detail["executionArn"] for detail in details} == {execution}

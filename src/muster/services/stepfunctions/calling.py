@@ -78,7 +78,9 @@ def perform(tx: Transaction, call: Call, execution_arn: str) -> tuple[Cause | No
         if integration.is_sync:
             started = starting.start(tx, request, parent=Parent(execution_arn, call.frame, call.attempt))
             return Submitted(*at, _dressed(tx, model, started)), Errand("execution", started["executionArn"])
-        answer = tx.call(integration.service, integration.operation, request)
+        # An object's body is a stream over HTTP; inside a transaction it is read whole.
+        reads_object = (integration.service, integration.operation) == ("s3", "GetObject")
+        answer = tx.call(integration.service, "ReadObject" if reads_object else integration.operation, request)
         output = _dressed(tx, model, answer) if integration.optimised else shapes.from_answer(model, answer)
         return (Submitted if integration.waits_for_token else Succeeded)(*at, output), None
     except shapes.Unfit as why:

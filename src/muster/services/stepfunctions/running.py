@@ -261,6 +261,7 @@ def begin(tx: Transaction, row: Row) -> None:
     for column, member in (("alias_arn", "stateMachineAliasArn"), ("version_arn", "stateMachineVersionArn")):
         if row[column] is not None:
             details[member] = row[column]
+    notices.status_changed(tx, row)
     advance.take(Started(details))
 
 
