@@ -2,13 +2,15 @@
 
 import base64
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.clock import SimulatedClock
 from muster.runners import function_log
-from muster.runners.function_log import FunctionLog, report, stream_name
+from muster.runners.function_log import FunctionLog, stream_name
+from muster.runners.platform_log import Report, frame
 
 
 def log() -> FunctionLog:
@@ -28,7 +30,7 @@ def test_invocation_is_framed_as_aws_does_and_an_open_line_belongs_to_it() -> No
     printed = log()
     printed.start("id", "$LATEST")
     printed.feed(b"one\ntwo")
-    printed.end("id", report(0.00123, 128, 40, 0.5))
+    printed.end("id", Report(0.00123, 128, 40, 0.5))
     assert [line.message for line in printed.take()] == [
         "START RequestId: id Version: $LATEST\n",
         "one\n",
@@ -37,6 +39,34 @@ def test_invocation_is_framed_as_aws_does_and_an_open_line_belongs_to_it() -> No
         "REPORT RequestId: id\tDuration: 1.23 ms\tBilled Duration: 2 ms\tMemory Size: 128 MB\tMax Memory Used: 40 MB"
         "\tInit Duration: 500.00 ms\t\n",
     ]
+
+
+def test_json_frame_tells_the_same_as_records() -> None:
+    printed = FunctionLog(SimulatedClock(), "group", "stream", frame({"LogFormat": "JSON"}))
+    printed.start("id", "$LATEST")
+    printed.end("id", Report(0.00123, 128, 40, status="timeout"))
+    start, end = (orjson.loads(line.message) for line in printed.take())
+    assert start == {
+        "time": "2023-11-14T22:13:20.000Z",
+        "type": "platform.start",
+        "record": {"requestId": "id", "version": "$LATEST"},
+    }
+    assert (end["type"], end["record"]["status"]) == ("platform.report", "timeout")
+    assert end["record"]["metrics"] == {
+        "durationMs": 1.23,
+        "billedDurationMs": 2,
+        "memorySizeMB": 128,
+        "maxMemoryUsedMB": 40,
+    }
+
+
+def test_json_frame_of_level_warn_speaks_only_of_failures() -> None:
+    printed = FunctionLog(SimulatedClock(), "group", "stream", frame({"LogFormat": "JSON", "SystemLogLevel": "WARN"}))
+    printed.start("id", "$LATEST")
+    printed.end("id", Report(0.00123, 128, 40))
+    assert printed.take() == []
+    printed.end("id", Report(0.00123, 128, 40, status="error", error_type="Runtime.ExitError"))
+    assert orjson.loads(printed.take()[0].message)["record"]["errorType"] == "Runtime.ExitError"
 
 
 def test_tail_is_the_last_four_kilobytes_of_the_invocation() -> None:

@@ -288,6 +288,32 @@ def test_log_has_the_lines_between_start_and_report(lambda_: Functions) -> None:
     assert len(lambda_.world.call("logs", "DescribeLogStreams", logGroupName="/aws/lambda/f")["logStreams"]) == 1
 
 
+def test_json_logs_are_records_of_the_runtime_and_the_platform(lambda_: Functions) -> None:
+    code = "import logging\ndef handler(event, context): logging.getLogger().warning('look'); logging.debug('hidden')"
+    lambda_.create("j", {"app.py": code}, "app.handler", "python3.11", LoggingConfig={"LogFormat": "JSON"})
+    lambda_.result(name="j")
+    start, warning, report = (orjson.loads(line) for line in lambda_.log("j"))
+    assert (start["type"], report["type"]) == ("platform.start", "platform.report")
+    assert (warning["level"], warning["message"]) == ("WARNING", "look")
+    assert warning["requestId"] == start["record"]["requestId"]
+
+
+@needs_node
+def test_json_logs_of_node(lambda_: Functions) -> None:
+    lambda_.node(LoggingConfig={"LogFormat": "JSON", "ApplicationLogLevel": "WARN", "SystemLogLevel": "WARN"})
+    lambda_.result()
+    lambda_.fault({"do": "raise", "text": "no"})
+    [record] = [orjson.loads(line) for line in lambda_.log()]
+    assert (record["level"], "Invoke Error" in record["message"]) == ("ERROR", True)
+
+
+def test_function_that_prints_much_has_all_of_it_kept(lambda_: Functions) -> None:
+    code = "def handler(event, context):\n    for number in range(3000): print('line', number)"
+    lambda_.create("m", {"app.py": code}, "app.handler", "python3.11", Timeout=30)
+    lambda_.result(name="m")
+    assert [line for line in lambda_.log("m") if line.startswith("line")] == [f"line {n}\n" for n in range(3000)]
+
+
 def test_burst_of_calls_all_answer(lambda_: Functions) -> None:
     lambda_.python(Timeout=60)
     for number in range(60):

@@ -1,4 +1,4 @@
-"""What one worker prints, as lines, and the lines that AWS adds around each invocation.
+"""What one worker prints, as lines, with the lines that the platform adds around each invocation.
 
 Keeps true: what waits to be stored is bounded, and what was left out is said. Does not know where logs are kept.
 """
@@ -8,6 +8,7 @@ import datetime
 from dataclasses import dataclass, field
 
 from muster.clock import Clock, Instant
+from muster.runners.platform_log import Frame, Report, TextFrame
 
 # A log event holds up to 1 MB in CloudWatch; a line of a function is cut at 256 KB, as Lambda's own agent did.
 LINE_BYTES_MAX = 262_144
@@ -32,6 +33,7 @@ class FunctionLog:
     clock: Clock
     group: str
     stream: str
+    frame: Frame = field(default_factory=TextFrame)
     _rest: bytes = b""
     _waiting: list[Line] = field(default_factory=list)
     _waiting_bytes: int = 0
@@ -72,15 +74,18 @@ class FunctionLog:
     def start(self, request_id: str, version: str) -> None:
         """An invocation begins."""
         self._tail = b""
-        self.write(f"START RequestId: {request_id} Version: {version}")
+        self._write_all(self.frame.start(self.clock.now(), request_id, version))
 
-    def end(self, request_id: str, report: str) -> None:
+    def end(self, request_id: str, report: Report) -> None:
         """An invocation is over."""
         if self._rest:
             self._add(self._rest)
             self._rest = b""
-        self.write(f"END RequestId: {request_id}")
-        self.write(f"REPORT RequestId: {request_id}\t{report}")
+        self._write_all(self.frame.end(self.clock.now(), request_id, report))
+
+    def _write_all(self, messages: list[str]) -> None:
+        for message in messages:
+            self.write(message)
 
     def tail(self) -> str:
         """The last 4 KB since the invocation began, in base64."""
@@ -98,22 +103,3 @@ class FunctionLog:
 def stream_name(at: Instant, version: str, token: str) -> str:
     """A log stream's name as Lambda forms it: date, version, and something unique."""
     return f"{datetime.datetime.fromtimestamp(at, datetime.UTC):%Y/%m/%d}/[{version}]{token}"
-
-
-def report(
-    duration_seconds: float, memory_mb: int, used_mb: int, init_seconds: float | None, status: str | None = None
-) -> str:
-    """The REPORT line's fields."""
-    duration_ms = duration_seconds * 1000
-    billed_ms = int(duration_ms) + (duration_ms > int(duration_ms))
-    fields = [
-        f"Duration: {duration_ms:.2f} ms",
-        f"Billed Duration: {billed_ms} ms",
-        f"Memory Size: {memory_mb} MB",
-        f"Max Memory Used: {used_mb} MB",
-    ]
-    if init_seconds is not None:
-        fields.append(f"Init Duration: {init_seconds * 1000:.2f} ms")
-    if status is not None:
-        fields.append(f"Status: {status}")
-    return "\t".join(fields) + "\t"

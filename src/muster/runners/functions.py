@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from muster.clock import Clock, SystemClock
 from muster.errors import ServiceError
-from muster.runners import package
+from muster.runners import package, platform_log
 from muster.runners.function_log import FunctionLog, Line, stream_name
 from muster.runners.runtime_api import Event
 from muster.runners.runtimes import InvalidEntrypoint, Revision, Surroundings
@@ -36,6 +36,8 @@ STARTS_AT_ONCE = max(2, os.cpu_count() or 1)
 _REAP_SECONDS = 15.0
 # What a function prints is stored this often while it runs, and when its invocation ends.
 _LOG_SECONDS = 1.0
+# A change is short, so that others get their turn.
+LINES_AT_ONCE = 500
 
 
 class Engine(Protocol):
@@ -166,7 +168,9 @@ class FunctionRunner:
         flushing = self._flushing.pop(worker, None)
         if flushing is not None:
             flushing.cancel()
-        return _recorded(id_, attempt, worker.log.tail(), worker.log, worker.log.take())
+        lines = worker.log.take()
+        rest = await self._all_but_the_last(worker.log, lines)
+        return _recorded(id_, attempt, worker.log.tail(), worker.log, rest)
 
     async def kill(self, delivery: Carried) -> Outcome:
         """End the worker of an invocation that was cancelled, if it is still at work."""
@@ -218,7 +222,13 @@ class FunctionRunner:
         root = await self._root(revision.code_sha256)
         token = os.urandom(16).hex()
         stream = stream_name(self._clock.now(), revision.version, token)
-        worker = Worker(revision, root, FunctionLog(self._clock, revision.log_group, stream), self._around, self._clock)
+        worker = Worker(
+            revision,
+            root,
+            FunctionLog(self._clock, revision.log_group, stream, platform_log.frame(revision.logging)),
+            self._around,
+            self._clock,
+        )
         worker.on_output = lambda: self._soon_stored(worker)
         await worker.start()
         try:
@@ -274,10 +284,16 @@ class FunctionRunner:
         await self._store_lines(worker)
 
     async def _store_lines(self, worker: Worker) -> None:
-        lines = worker.log.take() if worker.log.waiting else []
-        if lines:
-            stored = worker.log
-            await self._engine.change(lambda tx: _store(tx, stored.group, stored.stream, lines))
+        if worker.log.waiting:
+            rest = await self._all_but_the_last(worker.log, worker.log.take())
+            await self._engine.change(lambda tx: _store(tx, worker.log, rest))
+
+    async def _all_but_the_last(self, printed: FunctionLog, lines: list[Line]) -> list[Line]:
+        """Store lines in short changes, but for the last few."""
+        while len(lines) > LINES_AT_ONCE:
+            some, lines = lines[:LINES_AT_ONCE], lines[LINES_AT_ONCE:]
+            await self._engine.change(lambda tx, some=some: _store(tx, printed, some))  # type: ignore[misc]
+        return lines
 
 
 def _not_run(id_: str, refusal: ServiceError) -> Outcome:
@@ -299,13 +315,15 @@ def _recorded(id_: str, attempt: Attempt, tail: str, printed: FunctionLog | None
     def record(tx: Transaction) -> None:
         tx.call("lambda", "FinishInvocation", request)
         if printed is not None and lines:
-            _store(tx, printed.group, printed.stream, lines)
+            _store(tx, printed, lines)
 
     return record
 
 
-def _store(tx: Transaction, group: str, stream: str, lines: list[Line]) -> None:
+def _store(tx: Transaction, printed: FunctionLog, lines: list[Line]) -> None:
     if not tx.offers("logs", "RecordEvents"):
         return
     events = [{"timestamp": line.at_ms, "message": line.message} for line in lines]
-    tx.call("logs", "RecordEvents", {"logGroupName": group, "logStreamName": stream, "logEvents": events})
+    tx.call(
+        "logs", "RecordEvents", {"logGroupName": printed.group, "logStreamName": printed.stream, "logEvents": events}
+    )

@@ -45,8 +45,14 @@ class Revision:
     code_sha256: str
 
     @property
+    def logging(self) -> Mapping[str, Any]:
+        """The function's LoggingConfig."""
+        found: Mapping[str, Any] = self.settings.get("LoggingConfig", {})
+        return found
+
+    @property
     def log_group(self) -> str:
-        group = self.settings.get("LoggingConfig", {}).get("LogGroup")
+        group = self.logging.get("LogGroup")
         return str(group or f"/aws/lambda/{self.function}")
 
 
@@ -129,6 +135,9 @@ def environment(
         "LAMBDA_RUNTIME_DIR": str(LAUNCH.parent),
         "_HANDLER": str(settings["Handler"]),
     }
+    if revision.logging.get("LogFormat") == "JSON":
+        found["AWS_LAMBDA_LOG_FORMAT"] = "JSON"
+        found["AWS_LAMBDA_LOG_LEVEL"] = str(revision.logging.get("ApplicationLogLevel", "INFO"))
     if re.match("nodejs", runtime):
         found.setdefault("NODE_PATH", str(root / "node_modules"))
     return found

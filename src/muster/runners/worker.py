@@ -6,7 +6,6 @@ told; whatever it printed before its answer is in the log. Does not know the sto
 
 import asyncio
 import contextlib
-import datetime
 import os
 import signal
 import sys
@@ -20,7 +19,8 @@ import orjson
 
 from muster.clock import Clock
 from muster.runners import runtimes
-from muster.runners.function_log import FunctionLog, report
+from muster.runners.function_log import FunctionLog
+from muster.runners.platform_log import Report, instant
 from muster.runners.runtime_api import RESPONSE_BYTES_MAX, Brought, Event, Faulted, Overflowed, Responded, RuntimeApi
 from muster.runners.runtimes import InvalidEntrypoint, Revision, Surroundings
 
@@ -28,6 +28,10 @@ from muster.runners.runtimes import InvalidEntrypoint, Revision, Surroundings
 # may be slow to start an interpreter, so it gets a minute, once.
 INIT_SECONDS_MAX = 60.0
 _READ_BYTES = 65_536
+
+
+# How the platform's report calls the end of a worker, and the type of its error.
+Status = tuple[str | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +132,7 @@ class Worker:
         first, self._fresh = self._fresh, False
         self.log.start(request_id, self.revision.version)
         begun_at = time.monotonic()
-        status: str | None = None
+        status: Status = (None, None)
         if await self.initialized():
             begun_at = time.monotonic()
             timeout = float(self.revision.settings["Timeout"])
@@ -145,7 +149,7 @@ class Worker:
             used_mb = self._memory_mb()
             attempt, status = await self._fatal(request_id, brought, timeout)
         init = self._init_seconds if first else None
-        self.log.end(request_id, report(duration, self.revision.settings["MemorySize"], used_mb, init, status))
+        self.log.end(request_id, Report(duration, self.revision.settings["MemorySize"], used_mb, init, *status))
         return attempt
 
     async def initialized(self) -> bool:
@@ -183,28 +187,27 @@ class Worker:
         await asyncio.wait(futures, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         return brought.result() if brought.done() else None
 
-    async def _fatal(self, request_id: str, brought: Brought | None, timeout: float) -> tuple[Attempt, str]:
+    async def _fatal(self, request_id: str, brought: Brought | None, timeout: float) -> tuple[Attempt, Status]:
         """The outcome of an event that ends its worker, once that is dead."""
         assert self._exit is not None, "a worker is started before it works"
         exited = self._exit.done()
         if brought is None and not exited and self._api.init_fault is None:
             await self.kill()
-            now = datetime.datetime.fromtimestamp(self._clock.now(), datetime.UTC)
-            stamp = now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{now.microsecond // 1000:03d}Z"
-            self.log.write(f"{stamp} {request_id} Task timed out after {timeout:.2f} seconds\n")
+            now = instant(self._clock.now())
+            self.log.write(f"{now} {request_id} Task timed out after {timeout:.2f} seconds\n")
             message = f"RequestId: {request_id} Error: Task timed out after {timeout:.2f} seconds"
-            return _error("Sandbox.Timedout", message), "timeout"
+            return _error("Sandbox.Timedout", message), ("timeout", None)
         if isinstance(brought, Overflowed):
             await self.kill()
             message = f"Response payload size exceeded maximum allowed payload size ({RESPONSE_BYTES_MAX} bytes)."
-            return _error("Function.ResponseSizeTooLarge", message), "error\tError Type: Function.ResponseSizeTooLarge"
+            return _error("Function.ResponseSizeTooLarge", message), ("error", "Function.ResponseSizeTooLarge")
         fault = self._api.init_fault
         await self.kill()
         if fault is not None:
-            return Attempt(fault.payload, "Unhandled"), "error\tError Type: Runtime.Unknown"
+            return Attempt(fault.payload, "Unhandled"), ("error", "Runtime.Unknown")
         message = f"RequestId: {request_id} Error: {_exit_reason(self._exit.result())}"
-        self.log.write(message.removeprefix(" "))
-        return _error("Runtime.ExitError", message), "error\tError Type: Runtime.ExitError"
+        self.log.write(message)
+        return _error("Runtime.ExitError", message), ("error", "Runtime.ExitError")
 
     def _memory_mb(self) -> int:
         """The most memory that the process has held, where the kernel tells."""

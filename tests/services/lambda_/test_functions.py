@@ -85,7 +85,6 @@ def test_second_function_of_a_name_is_refused(world: World) -> None:
         ({"Layers": ["arn:aws:lambda:us-east-1:000000000000:layer:a:1"]}, "Layers"),
         ({"VpcConfig": {"SubnetIds": ["subnet-1"]}}, "VpcConfig"),
         ({"SnapStart": {"ApplyOn": "PublishedVersions"}}, "SnapStart"),
-        ({"LoggingConfig": {"LogFormat": "JSON"}}, "LogFormat JSON"),
         ({"Code": {"ImageUri": "repository/image"}}, "ImageUri"),
         ({"KMSKeyArn": "arn:aws:kms:us-east-1:000000000000:key/a"}, "KMSKeyArn"),
     ],
@@ -113,6 +112,27 @@ def test_what_is_beyond_limits_is_refused_with_aws_code(world: World, more: dict
     with pytest.raises(ServiceError) as caught:
         create(world, **more)
     assert caught.value.code == code
+
+
+def test_log_levels_belong_to_the_json_format(world: World) -> None:
+    shown = create(world, LoggingConfig={"LogFormat": "JSON", "ApplicationLogLevel": "DEBUG"})
+    assert shown["LoggingConfig"] == {
+        "LogFormat": "JSON",
+        "LogGroup": "/aws/lambda/parse",
+        "ApplicationLogLevel": "DEBUG",
+        "SystemLogLevel": "INFO",
+    }
+    error = refusal(
+        world,
+        "UpdateFunctionConfiguration",
+        FunctionName="parse",
+        LoggingConfig={"LogFormat": "Text", "SystemLogLevel": "WARN"},
+    )
+    assert error.code == "InvalidParameterValueException"
+    shown = world.call(
+        "lambda", "UpdateFunctionConfiguration", FunctionName="parse", LoggingConfig={"LogFormat": "Text"}
+    )
+    assert shown["LoggingConfig"] == {"LogFormat": "Text", "LogGroup": "/aws/lambda/parse"}
 
 
 def test_empty_blocks_ask_for_nothing(world: World) -> None:

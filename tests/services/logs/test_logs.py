@@ -134,6 +134,7 @@ def test_events_beyond_their_retention_are_forgotten_when_new_ones_come(world: W
     put(world, "a", "old", at=now - 2 * 86_400_000)
     put(world, "a", "new", at=now)
     assert texts(world.call("logs", "FilterLogEvents", logGroupName=GROUP)) == ["new"]
+    assert world.call("logs", "DescribeLogGroups")["logGroups"][0]["storedBytes"] == len("new") + 26
     with pytest.raises(ServiceError, match="retentionInDays"):
         world.call("logs", "PutRetentionPolicy", logGroupName=GROUP, retentionInDays=2)
 

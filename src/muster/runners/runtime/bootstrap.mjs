@@ -56,13 +56,30 @@ class RuntimeFault extends Error {
   }
 }
 
-// As the managed runtimes print: instant, request id, level, message, between tabs.
+// As the managed runtimes print: instant, request id, level, message, between tabs; or a JSON object, from a level up.
+const LEVELS = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
+const asJson = process.env.AWS_LAMBDA_LOG_FORMAT === "JSON";
+const lowest = asJson ? LEVELS.indexOf(process.env.AWS_LAMBDA_LOG_LEVEL || "INFO") : 0;
+
+function line(level, values) {
+  const timestamp = new Date().toISOString();
+  if (asJson) {
+    const message = values.length === 1 && typeof values[0] === "object" ? values[0] : util.format(...values);
+    const record = { timestamp, level, requestId: current?.id, message };
+    try {
+      return JSON.stringify(record);
+    } catch {
+      return JSON.stringify({ ...record, message: util.format(...values) }); // it refers to itself
+    }
+  }
+  return `${timestamp}\t${current ? current.id : "undefined"}\t${level}\t${util.format(...values).replaceAll("\n", "\r")}`;
+}
+
 for (const [method, level] of Object.entries({
   log: "INFO", info: "INFO", debug: "DEBUG", warn: "WARN", error: "ERROR", trace: "TRACE",
 })) {
   console[method] = (...values) => {
-    const text = util.format(...values).replaceAll("\n", "\r");
-    fs.writeSync(1, `${new Date().toISOString()}\t${current ? current.id : "undefined"}\t${level}\t${text}\n`);
+    if (LEVELS.indexOf(level) >= lowest) fs.writeSync(1, line(level, values) + "\n");
   };
 }
 

@@ -47,6 +47,8 @@ RESERVED_VARIABLES = frozenset(
     }
 )
 
+LOG_LEVELS = frozenset({"ApplicationLogLevel", "SystemLogLevel"})
+
 # Settings that UpdateFunctionConfiguration may change; each is also one of CreateFunction.
 CHANGEABLE = frozenset(
     {
@@ -101,7 +103,7 @@ def changed(settings: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str
     if "Environment" in new:
         _check_variables(new["Environment"].get("Variables", {}))
     if "LoggingConfig" in new:
-        result["LoggingConfig"] = {**settings["LoggingConfig"], **new["LoggingConfig"]}
+        result["LoggingConfig"] = _logging(settings["LoggingConfig"], new["LoggingConfig"])
     if "DeadLetterConfig" in new:
         check_target(new["DeadLetterConfig"].get("TargetArn", ""), "DeadLetterConfig", ("sqs", "sns"))
     _check_limits(result)
@@ -121,10 +123,19 @@ def _refuse_unsupported(new: Mapping[str, Any]) -> None:
         raise unsupported("VpcConfig of a function; functions run in this machine's network")
     if (new.get("SnapStart") or {}).get("ApplyOn", "None") != "None":
         raise unsupported("SnapStart of a function")
-    for name, value in (new.get("LoggingConfig") or {}).items():
-        if name == "LogGroup" or (name == "LogFormat" and value == "Text"):
-            continue
-        raise unsupported(f"{name} {value} in LoggingConfig of a function")
+
+
+def _logging(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """https://docs.aws.amazon.com/lambda/latest/dg/monitoring-cloudwatchlogs-advanced.html: levels are JSON's alone."""
+    strange = sorted(new.keys() - {"LogFormat", "LogGroup", *LOG_LEVELS})
+    if strange:
+        raise unsupported(f"{', '.join(strange)} in LoggingConfig of a function")
+    merged = {**old, **new}
+    if merged["LogFormat"] == "JSON":
+        return {**dict.fromkeys(LOG_LEVELS, "INFO"), **merged}
+    if LOG_LEVELS & new.keys():
+        raise _invalid("Log levels can only be set when the log format is JSON.")
+    return {name: value for name, value in merged.items() if name not in LOG_LEVELS}
 
 
 def _check_limits(settings: Mapping[str, Any]) -> None:

@@ -18,7 +18,6 @@ from muster.transaction import Row, Transaction
 # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutLogEvents.html
 EVENTS_MAX = 10_000
 BATCH_BYTES_MAX = 1_048_576
-EVENT_OVERHEAD_BYTES = 26
 # The service's page of events: 10,000, or 1 MB.
 PAGE_EVENTS_MAX = 10_000
 PAGE_BYTES_MAX = 1_048_576
@@ -81,7 +80,7 @@ def _events(request: Request) -> list[LogEvent]:
 
 def put_log_events(tx: Transaction, request: Request) -> Answer:
     events = _events(request)
-    size = sum(len(event.message.encode()) + EVENT_OVERHEAD_BYTES for event in events)
+    size = sum(streams.size_bytes(event.message) for event in events)
     if len(events) > EVENTS_MAX or size > BATCH_BYTES_MAX:
         raise ServiceError(
             "InvalidParameterException", f"Upload too large: {size} bytes exceeds limit of {BATCH_BYTES_MAX}"
@@ -119,7 +118,7 @@ def describe_log_groups(tx: Transaction, request: Request) -> Answer:
 
 def _group_shown(tx: Transaction, row: Row) -> dict[str, Any]:
     name = arn(tx, "logs", f"log-group:{row['name']}")
-    size = tx.one("SELECT SUM(LENGTH(message)) AS size FROM logs_events WHERE group_name = :name", name=row["name"])
+    size = tx.one("SELECT SUM(stored_bytes) AS size FROM logs_streams WHERE group_name = :name", name=row["name"])
     shown: dict[str, Any] = {
         "logGroupName": row["name"],
         "creationTime": row["created_at_ms"],

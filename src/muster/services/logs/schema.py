@@ -19,6 +19,7 @@ CREATE TABLE logs_streams (
     last_event_ms BIGINT,
     last_ingestion_ms BIGINT,
     events BIGINT NOT NULL DEFAULT 0 CHECK (events >= 0),
+    stored_bytes BIGINT NOT NULL DEFAULT 0 CHECK (stored_bytes >= 0),
     PRIMARY KEY (group_name, name)
 );
 CREATE INDEX logs_streams_recent ON logs_streams (group_name, last_event_ms);

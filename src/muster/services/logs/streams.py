@@ -11,6 +11,8 @@ from muster.errors import ServiceError
 from muster.transaction import Row, Transaction
 
 DAY_MS = 86_400_000
+# https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutLogEvents.html
+EVENT_OVERHEAD_BYTES = 26
 # Old events go a few at a time, whenever new ones come to their group.
 EXPIRED_AT_ONCE = 500
 
@@ -21,6 +23,11 @@ class LogEvent:
 
     at_ms: int
     message: str
+
+
+def size_bytes(message: str) -> int:
+    """What an event counts for: its text in UTF-8 and 26 bytes, as the service counts."""
+    return len(message.encode()) + EVENT_OVERHEAD_BYTES
 
 
 def now_ms(tx: Transaction) -> int:
@@ -110,11 +117,12 @@ def put(tx: Transaction, group_name: str, name: str, events: Sequence[LogEvent])
     known = [at for at in (row["first_event_ms"], row["last_event_ms"]) if at is not None]
     tx.run(
         "UPDATE logs_streams SET events = :events, first_event_ms = :first, last_event_ms = :last,"
-        " last_ingestion_ms = :now WHERE group_name = :group AND name = :name",
+        " last_ingestion_ms = :now, stored_bytes = stored_bytes + :size WHERE group_name = :group AND name = :name",
         events=first + len(events),
         first=min([*known, *(event.at_ms for event in events)]),
         last=max([*known, *(event.at_ms for event in events)]),
         now=now_ms(tx),
+        size=sum(size_bytes(event.message) for event in events),
         group=group_name,
         name=name,
     )
@@ -126,7 +134,7 @@ def _expire(tx: Transaction, group_name: str) -> None:
     if retention is None:
         return
     old = tx.all(
-        "SELECT stream_name, position FROM logs_events WHERE group_name = :group AND at_ms < :horizon"
+        "SELECT stream_name, position, message FROM logs_events WHERE group_name = :group AND at_ms < :horizon"
         " ORDER BY at_ms LIMIT :count",
         group=group_name,
         horizon=now_ms(tx) - retention * DAY_MS,
@@ -138,6 +146,12 @@ def _expire(tx: Transaction, group_name: str) -> None:
             group=group_name,
             stream=row["stream_name"],
             position=row["position"],
+        )
+        tx.run(
+            "UPDATE logs_streams SET stored_bytes = stored_bytes - :size WHERE group_name = :group AND name = :stream",
+            size=size_bytes(row["message"]),
+            group=group_name,
+            stream=row["stream_name"],
         )
 
 
