@@ -95,6 +95,8 @@ class Operations:
         found = self.asked(service, operation, request, inside=True)
         with tx.savepoint():
             answer = found.run(tx, request)
-        if isinstance(answer, Wait):
-            raise ServiceError("NotImplemented", f"{service}:{operation} cannot be waited for inside a transaction.")
+            # Refused within the savepoint, so that nothing of the refused remains.
+            if isinstance(answer, Wait):
+                what = f"{service}:{operation} cannot be waited for inside a transaction."
+                raise ServiceError("NotImplemented", what)
         return answer

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+import orjson
 import pytest
 from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import ClientError
 
 from tests.aws.s3_server import S3Server, serving
+from tests.services.s3.conftest import EVENTS
 
 MIB = 1024 * 1024
 AWKWARD = [
@@ -286,3 +288,25 @@ def test_the_aws_command_line_copies_lists_and_removes(server: S3Server, bucket:
     aws("cp", f"s3://{bucket}/in/big file.bin", str(tmp_path / "back"), "--quiet")
     assert (tmp_path / "back").read_bytes() == source.read_bytes()
     aws("rb", f"s3://{bucket}", "--force")
+
+
+def test_sorting_events_by_sequencer_gives_the_order_in_which_a_key_was_written(tmp_path: Path) -> None:
+    with serving(tmp_path, siblings=(EVENTS,)) as running:
+        s3 = running.client(max_pool_connections=8)
+        s3.create_bucket(Bucket="bucket")
+        s3.put_bucket_notification_configuration(
+            Bucket="bucket", NotificationConfiguration={"EventBridgeConfiguration": {}}
+        )
+
+        def write(number: int) -> None:
+            s3.put_object(Bucket="bucket", Key="a", Body=b"%d" % number)
+            if number % 3 == 0:
+                s3.delete_object(Bucket="bucket", Key="a")
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(write, range(120)))
+        rows = running.run(lambda: running.store.read(lambda tx: tx.all("SELECT request FROM events_told ORDER BY id")))
+    events = [orjson.loads(orjson.loads(row["request"])["Detail"]) for row in rows]
+    sequencers = [event["object"]["sequencer"].ljust(24, "0") for event in events]
+    assert len(events) > 120
+    assert sequencers == sorted(set(sequencers))

@@ -3,8 +3,9 @@
 import asyncio
 import base64
 import hashlib
+import tracemalloc
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,25 @@ class Wire:
         gone: bool = False,
     ) -> list[dict[str, Any]]:
         """What is sent for a request whose body comes in pieces; `gone`: the client goes away behind them."""
+        incoming = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
+        incoming.append({"type": "http.disconnect"} if gone else {"type": "http.request", "body": b""})
+        sent: list[dict[str, Any]] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        self.send(method, target, send, headers, incoming)
+        return sent
+
+    def send(
+        self,
+        method: str,
+        target: str,
+        send: Callable[[Any], Awaitable[None]],
+        headers: Mapping[str, str] | None = None,
+        messages: Iterable[dict[str, Any]] = ({"type": "http.request", "body": b""},),
+    ) -> None:
+        """Answer one request to `send`."""
         path, _, query = target.partition("?")
         scope = {
             "type": "http",
@@ -80,9 +100,7 @@ class Wire:
             "query_string": query.encode(),
             "headers": [(name.encode(), value.encode("latin-1")) for name, value in (headers or {}).items()],
         }
-        incoming = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
-        incoming.append({"type": "http.disconnect"} if gone else {"type": "http.request", "body": b""})
-        sent: list[dict[str, Any]] = []
+        incoming = list(messages)
 
         async def receive() -> dict[str, Any]:
             if incoming:
@@ -90,11 +108,7 @@ class Wire:
             await asyncio.Event().wait()
             raise AssertionError
 
-        async def send(message: Any) -> None:
-            sent.append(message)
-
         self.world.run(self.s3(scope, receive, send, CALLER))
-        return sent
 
     def ask(self, method: str, target: str, headers: Mapping[str, str] | None = None, body: bytes = b"") -> Answered:
         stated = {"content-length": str(len(body)), **(headers or {})}
@@ -411,6 +425,29 @@ def test_a_path_that_is_not_utf8_is_refused(wire: Wire, path: str) -> None:
     assert wire.ask("GET", path).code == "InvalidURI"
 
 
+def test_a_large_object_passes_through_little_memory(wire: Wire) -> None:
+    size, piece = 96 * 1024 * 1024, bytes(64 * 1024)
+    wire.ask("PUT", "/bucket/small", {}, b"so that everything is loaded")
+    peaks = []
+    tracemalloc.start()
+    try:
+        put = Answered(wire.messages("PUT", "/bucket/k", {"content-length": str(size)}, [piece] * (size // len(piece))))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.reset_peak()
+        received = 0
+
+        async def send(message: Any) -> None:
+            nonlocal received
+            received += len(message.get("body", b""))
+
+        wire.send("GET", "/bucket/k", send)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
+    assert (put.status, received) == (200, size)
+    assert max(peaks) < 8 * 1024 * 1024
+
+
 # Presigned URLs ------------------------------------------------------------------------------------------------------
 
 
@@ -460,7 +497,13 @@ def form(fields: Mapping[str, str], data: bytes, filename: str = "ü a.csv") -> 
 @pytest.mark.parametrize("size", [5, 300_000])
 def test_a_form_uploads_its_file(wire: Wire, size: int) -> None:
     data = bytes(index % 251 for index in range(size))
-    fields = {"key": "in/${filename}", "Content-Type": "text/csv", "x-amz-meta-team": "sales"}
+    sha256 = base64.b64encode(hashlib.sha256(data).digest()).decode()
+    fields = {
+        "key": "in/${filename}",
+        "Content-Type": "text/csv",
+        "x-amz-meta-team": "sales",
+        "x-amz-checksum-sha256": sha256,
+    }
     body = form(fields, data)
     pieces = [body[at : at + 10_000] for at in range(0, len(body), 10_000)]
     answer = Answered(wire.messages("POST", "/bucket", FORM, pieces))

@@ -158,7 +158,7 @@ class S3Wire:
         headers = asked.headers
         decoder = asked.decoder
         length = _stated_length(headers, decoder is not None)
-        upload = Upload(self._blobs, self._pool, _algorithms(headers))
+        upload = self._new_upload(headers)
         try:
             size = 0
             async for piece in s3_body.plain(asked.receive, decoder):
@@ -192,28 +192,31 @@ class S3Wire:
                 await asyncio.get_running_loop().run_in_executor(self._pool, self._blobs.remove, content.blob.id)
             raise
 
+    def _new_upload(self, headers: Mapping[str, str]) -> Upload:
+        return Upload(self._blobs, self._pool, _algorithms(headers))
+
     async def _form(self, asked: Asked) -> None:
         form = s3_form.Form(asked.headers.get("content-type", ""))
-        upload = Upload(self._blobs, self._pool, (checksums.DEFAULT, *checksums.ALGORITHMS[:1]))
+        upload: Upload | None = None
         try:
             async for piece in s3_body.plain(asked.receive, asked.decoder):
                 for data in form.feed(piece):
                     if form.size > PUT_BYTES_MAX:
                         raise _too_large(form.size)
+                    # The fields before the file are all there by now, and with them the checksums to compute.
+                    upload = upload or self._new_upload(form.headers())
                     await upload.add(data)
             form.end()
             form.check_policy(asked.where.bucket or "", self._clock.now())
             key = form.key()
-            request = _request(
-                Asked(
-                    "PUT", Address(asked.where.bucket, key), (), form.headers(), asked.caller, asked.receive, asked.send
-                ),
-                "PutObject",
-                b"",
-            )
+            where = Address(asked.where.bucket, key)
+            as_put = Asked("PUT", where, (), form.headers(), asked.caller, asked.receive, asked.send)
+            request = _request(as_put, "PutObject", b"")
+            upload = upload or self._new_upload(form.headers())
             content = await upload.finish()
         except BaseException:
-            await upload.discard()
+            if upload is not None:
+                await upload.discard()
             raise
         answer = await self.store(s3_address.POST_FORM, request, content, {}, asked.caller)
         status, headers, body = form.answer(asked.where.bucket or "", key, answer)

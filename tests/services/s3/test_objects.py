@@ -2,34 +2,41 @@
 
 import base64
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from muster.errors import ServiceError
+from muster.services import s3
 from muster.services.s3 import ranges
 from muster.services.s3.checksums import Hasher
 from muster.services.s3.content import Content, Slices
+from muster.store import blobs as blob_rows
+from muster.store.blobs import Blobs
+from muster.testing import World
+from muster.transaction import Transaction
 from tests.services.s3.conftest import Bucketed
 
 MD5_HELLO = hashlib.md5(b"hello").hexdigest()
 
 
-def large(s3: Bucketed, data: bytes) -> Content:
+def large(world: Bucketed, data: bytes) -> Content:
     """A body that lies in a blob, as the wire hands it over."""
-    staging = s3.blobs.stage()
+    staging = world.blobs.stage()
     staging.write(data)
     hasher = Hasher()
     hasher.update(data)
     return Content(len(data), hasher.md5, hasher.checksums(), blob=staging.finish())
 
 
-def whole(s3: Bucketed, answer: dict[str, Any]) -> bytes:
+def whole(world: Bucketed, answer: dict[str, Any]) -> bytes:
     body = answer["Body"]
     if isinstance(body, Slices):
         return b"".join(
-            piece if isinstance(piece, bytes) else s3.blobs.read(piece.id, piece.start, piece.length)
+            piece if isinstance(piece, bytes) else world.blobs.read(piece.id, piece.start, piece.length)
             for piece in body.pieces
         )
     assert isinstance(body, bytes)
@@ -348,3 +355,46 @@ def test_many_keys_are_deleted_each_with_its_own_outcome(s3_world: Bucketed) -> 
     assert s3_world("DeleteObjects", Bucket="bucket", Delete={"Objects": [{"Key": "b"}], "Quiet": True}) == {}
     assert s3_world.refused("DeleteObjects", Bucket="bucket", Delete={"Objects": []}).code == "MalformedXML"
     assert s3_world.refused("DeleteObjects", Bucket="bucket", Delete={"Objects": [{"Key": "a"}] * 1001}).status == 400
+
+
+def test_objects_uploads_and_their_blobs_survive_a_restart(tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path / "blobs")
+    world = World([s3.service(blobs)], parts={blob_rows.PART: blob_rows.MIGRATIONS}, path=tmp_path / "muster.db")
+    s3_world = Bucketed(world, blobs)
+    s3_world("CreateBucket", Bucket="bucket")
+    data = bytes(300_000)
+    s3_world.put("a", large(s3_world, data), Metadata={"team": "sales"})
+    upload = s3_world("CreateMultipartUpload", Bucket="bucket", Key="b")["UploadId"]
+    ask = {"Bucket": "bucket", "Key": "b", "UploadId": upload}
+    part = s3_world("UploadPart", **ask, PartNumber=1, Body=large(s3_world, data))
+    large(s3_world, b"received, and the process ended before its row was written")
+    world.restart()
+    assert world.run(blobs.sweep(world.store.read, 4e9)) == 1
+    assert whole(s3_world, s3_world.get("a")) == data
+    assert s3_world.get("a")["Metadata"] == {"team": "sales"}
+    s3_world("CompleteMultipartUpload", **ask, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]})
+    assert whole(s3_world, s3_world.get("b")) == data
+
+
+def test_a_sibling_reads_an_object_whole_and_in_its_transaction(s3_world: Bucketed) -> None:
+    data = bytes(300_000)
+    s3_world.put("a", large(s3_world, data))
+    ask = {"Bucket": "bucket", "Key": "a"}
+    assert s3_world.world.change(lambda tx: tx.call("s3", "ReadObject", ask))["Body"] == data
+    part = s3_world.world.change(lambda tx: tx.call("s3", "ReadObject", {**ask, "Range": "bytes=0-4"}))
+    assert part["Body"] == data[:5]
+
+
+def test_a_copy_that_would_have_to_be_waited_for_is_refused_to_a_sibling_and_leaves_nothing(s3_world: Bucketed) -> None:
+    s3_world.put("a", large(s3_world, bytes(300_000)))
+    ask = {"Bucket": "bucket", "Key": "b", "CopySource": "bucket/a", "ChecksumAlgorithm": "SHA256"}
+
+    def copy(tx: Transaction) -> str:
+        try:
+            tx.call("s3", "CopyObject", ask)
+        except ServiceError as error:
+            return error.message
+        return "copied"
+
+    assert "cannot be waited for inside a transaction" in s3_world.world.change(copy)
+    assert s3_world.world.rows("SELECT kind FROM deliveries") == []

@@ -61,7 +61,7 @@ def operations(blobs: Blobs) -> dict[str, Operation]:
         "GetObject": Operation(faces.get_object, read, reads=True),
         "HeadObject": Operation(faces.head_object, read, reads=True),
         # For siblings that need an object whole and at once: a function's code, a template.
-        "ReadObject": Operation(faces.read_object, COMMON | {"VersionId"}, reads=True, internal=True),
+        "ReadObject": Operation(faces.read_object, read, reads=True, internal=True),
         "CopyObject": Operation(
             faces.copy_object,
             COMMON
@@ -152,10 +152,10 @@ class _Faces:
         return answer
 
     def read_object(self, tx: Transaction, request: Request) -> Answer:
-        version, _, answer = _described(tx, request)
-        if version.size > READ_BYTES_MAX:
-            raise refusal("EntityTooLarge", ProposedSize=str(version.size), MaxSizeAllowed=str(READ_BYTES_MAX))
-        answer["Body"] = content.read(self._blobs, content.slices(tx, version.content, 0, version.size))
+        version, asked, answer = _described(tx, request)
+        if asked.length > READ_BYTES_MAX:
+            raise refusal("EntityTooLarge", ProposedSize=str(asked.length), MaxSizeAllowed=str(READ_BYTES_MAX))
+        answer["Body"] = content.read(self._blobs, content.slices(tx, version.content, asked.start, asked.length))
         return answer
 
     def head_object(self, tx: Transaction, request: Request) -> Answer:
