@@ -74,6 +74,8 @@ class Index(Generic[K]):
 
     def matching(self, event: Mapping[str, Any]) -> list[K]:
         """The keys of the patterns that match, in the order they were given."""
+        if not self._keys:
+            return []
         found = fields(event)
         matched: set[int] = set()
         for number, alternative in self._always:

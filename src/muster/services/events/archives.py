@@ -61,6 +61,7 @@ def update(tx: Transaction, request: Request) -> Row:
     """Change what is given."""
     row = get(tx, request["ArchiveName"])
     pattern = request.get("EventPattern") or row["pattern"]
+    days = request.get("RetentionDays")
     if pattern is not None:
         rules.pattern_of(pattern)
     tx.run(
@@ -69,7 +70,7 @@ def update(tx: Transaction, request: Request) -> Row:
         name=row["name"],
         description=request.get("Description", row["description"]),
         pattern=pattern,
-        days=request.get("RetentionDays", row["retention_days"]),
+        days=row["retention_days"] if days is None else days,
     )
     buses.routes_changed(tx, row["bus"], "archive", row["name"], pattern)
     return get(tx, row["name"])

@@ -41,11 +41,15 @@ class Sending:
     now: float
 
     @property
-    def name(self) -> str:
-        """A name that is the same whenever this event goes to this target of this rule by this way."""
+    def way(self) -> str:
+        """A name for the way from this rule to this target, the same for all events that take it."""
         way = f"{self.rule_arn}\n{self.target['Id']}\n{self.replay}"
-        digest = hashlib.sha256(way.encode()).hexdigest()
-        return f"{self.event_id}_{digest[:32]}"
+        return hashlib.sha256(way.encode()).hexdigest()[:32]
+
+    @property
+    def name(self) -> str:
+        """A name that is the same whenever this event takes this way."""
+        return f"{self.event_id}_{self.way}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +124,12 @@ def _publish(tx: Transaction, sending: Sending) -> None:
 
 def _log(tx: Transaction, sending: Sending) -> None:
     group = sending.arn.resource.removeprefix("log-group:").removesuffix(":*")
-    stream = sending.name
-    tx.call("logs", "CreateLogStream", {"logGroupName": group, "logStreamName": stream})
+    stream = sending.way
+    try:
+        tx.call("logs", "CreateLogStream", {"logGroupName": group, "logStreamName": stream})
+    except ServiceError as refusal:
+        if refusal.code != "ResourceAlreadyExistsException":
+            raise
     event = {"timestamp": int(sending.now * 1000), "message": sending.body}
     tx.call("logs", "PutLogEvents", {"logGroupName": group, "logStreamName": stream, "logEvents": [event]})
 

@@ -26,9 +26,10 @@ def put(tx: Transaction, request: Request) -> None:
     rule = rules.get(tx, request.get("EventBusName"), request["Rule"])
     bus, name = rule["bus"], rule["name"]
     given: dict[str, Target] = {}
-    for target in request["Targets"]:
+    for described in request["Targets"]:
+        target = {member: value for member, value in described.items() if value is not None}
         _check(tx, target)
-        given[target["Id"]] = {member: value for member, value in target.items() if value is not None}
+        given[target["Id"]] = target
     known = {target["Id"] for target in of_rule(tx, bus, name)}
     if len(known | given.keys()) > PER_RULE_MAX:
         raise too_many()
