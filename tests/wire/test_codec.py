@@ -82,6 +82,8 @@ def test_what_botocore_sends_is_what_the_service_is_asked(service: str, protocol
             assert route.operation == operation.name
             asked = codec.operation(service, operation.name, protocol).decode(incoming, route.uri)
         payload = shape.serialization.get("payload") if shape is not None else None
+        if "ContentLength" not in request:
+            asked.pop("ContentLength", None)  # HTTP's own header is a member of S3's uploads
         if payload is not None and not request.get(payload):
             request.pop(payload, None)  # an empty body is no body
             asked.pop(payload, None)
@@ -107,14 +109,17 @@ def test_what_the_service_answers_is_what_botocore_reads(service: str, protocol:
             encoded = codec.encode_answer(models.operation(service, operation.name), answer)
         else:
             encoded = codec.operation(service, operation.name, protocol).encode(answer, "an-id")
-        read = received(operation, protocol, encoded)
         payload = shape.serialization.get("payload")
         if payload is not None and shape.members[payload].type_name == "blob":
+            # botocore hands a stream on unread; here it would take it for text.
             assert encoded.body == answer.pop(payload, b"")
+            read = received(operation, protocol, encoded._replace(body=b""))
             read.pop(payload, None)
-        elif payload is not None and not answer.get(payload):
-            answer.pop(payload, None)
-            read.pop(payload, None)
+        else:
+            read = received(operation, protocol, encoded)
+            if payload is not None and not answer.get(payload):
+                answer.pop(payload, None)
+                read.pop(payload, None)
         expected = settled(to_botocore(answer, shape), empty=keeps_empty(protocol))
         assert settled(read, empty=keeps_empty(protocol)) == expected
 
