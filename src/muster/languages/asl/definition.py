@@ -121,6 +121,34 @@ class Parallel(Working):
     kind = "Parallel"
 
 
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """ItemReader of a distributed Map: the S3 operation, and how its answer is read."""
+
+    operation: str  # GetObject or ListObjectsV2
+    parameters: Evaluator | None
+    format: Mapping[str, Any]  # ReaderConfig as it is written
+    items_max: Evaluator | None
+
+
+@dataclass(frozen=True, slots=True)
+class Batcher:
+    """ItemBatcher of a distributed Map."""
+
+    items_max: Evaluator | None
+    bytes_max: Evaluator | None
+    input: Evaluator | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultWriter:
+    """ResultWriter of a distributed Map; without parameters the results are only transformed."""
+
+    parameters: Evaluator | None
+    transformation: str
+    lines: bool  # JSON lines instead of a JSON array
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Map(Working):
     processor: int  # number of a scope
@@ -132,6 +160,9 @@ class Map(Working):
     distributed: bool = False
     label: str | None = None
     express: bool = False
+    reader: Reader | None = None
+    batcher: Batcher | None = None
+    writer: ResultWriter | None = None
     kind = "Map"
 
 

@@ -1,4 +1,4 @@
-"""Parallel and Map states: frames inside a frame, started, gathered, and cut short when one of them fails.
+"""Parallel and inline Map states: frames inside a frame, started, gathered, and cut short when one of them fails.
 
 Keeps true: results stand in the order of branches and items, whatever the order of ending; no more iterations run at
 once than MaxConcurrency allows. Does not know what happens inside a branch.
@@ -7,18 +7,14 @@ The predecessors of these events are as recorded from AWS: an iteration's end is
 what the ended one did last.
 """
 
-import math
 from typing import Any
 
 from muster.languages.asl.definition import Map, Parallel
-from muster.languages.asl.environment import Environment
-from muster.languages.asl.failures import RUNTIME, THRESHOLD, Failure, Refused
+from muster.languages.asl.failures import RUNTIME, Failure, Refused
 from muster.languages.asl.flow import effective_input, fail, finish
-from muster.languages.asl.messages import CloseMapRun, OpenMapRun, Spawn
 from muster.languages.asl.run import Frame, Run
 
-DISTRIBUTED_CONCURRENCY_MAX = 10_000  # child executions at once when MaxConcurrency is 0 or not written
-INLINE_CONCURRENCY_MAX = 40  # iterations at once of an inline Map, "Map state in Inline mode"
+CONCURRENCY_MAX = 40  # iterations at once of an inline Map, "Map state in Inline mode"
 
 
 def start_parallel(run: Run, frame: Frame, state: Parallel) -> None:
@@ -42,46 +38,24 @@ def start_map(run: Run, frame: Frame, state: Map) -> None:
     items = state.items(env) if state.items is not None else document
     if not isinstance(items, list):
         raise Refused(RUNTIME, 'Reference path "$" must point to array.')
-    started = run.record(frame, "MapStateStarted", {"length": len(items)})
-    count, percentage = _tolerance(state, env)
+    run.record(frame, "MapStateStarted", {"length": len(items)})
+    for setting in (state.tolerated_count, state.tolerated_percentage):
+        if setting is not None:
+            setting(env)  # only checked: thresholds are for distributed Maps
     frame["began"] = True
-    most = DISTRIBUTED_CONCURRENCY_MAX if state.distributed else INLINE_CONCURRENCY_MAX
     frame["fan"] = {
         "items": items,
         "input": document,
         "results": [None] * len(items),
         "left": len(items),
         "next": 0,
-        "most": min(concurrency or most, most),
-        "failed": 0,
-        "count": count,
-        "percentage": percentage,
+        "most": min(concurrency or CONCURRENCY_MAX, CONCURRENCY_MAX),
     }
-    if state.distributed:
-        _open_map_run(run, frame, state, started)
     if not items:
         _complete_map(run, frame, state)
         return
     for _ in range(min(frame["fan"]["most"], len(items))):
         start_iteration(run, frame, state, frame["last"])
-
-
-def _tolerance(state: Map, env: Environment) -> tuple[int, float]:
-    count = state.tolerated_count(env) if state.tolerated_count is not None else 0
-    percentage = state.tolerated_percentage(env) if state.tolerated_percentage is not None else 0
-    return int(count), float(percentage)
-
-
-def _open_map_run(run: Run, frame: Frame, state: Map, started: int) -> None:
-    machine = str(run.world.context["StateMachine"]["Name"])
-    label = state.label or state.name.replace(" ", "")[:40]
-    arn = f"arn:aws:states:{run.world.region}:{run.world.account}:mapRun:{machine}/{label}:{run.world.chance.new_id()}"
-    fan = frame["fan"]
-    fan["map_run"] = arn
-    fan["first"] = frame["event"] == 2
-    fan["opened"] = run.record(frame, "MapRunStarted", {"mapRunArn": arn})
-    frame["attempt"] = run.number()
-    run.commands.append(OpenMapRun(frame["n"], arn, len(fan["items"]), fan["most"], fan["count"], fan["percentage"]))
 
 
 def start_iteration(run: Run, frame: Frame, state: Map, last: int) -> None:
@@ -94,12 +68,8 @@ def start_iteration(run: Run, frame: Frame, state: Map, last: int) -> None:
     document = item["Value"]
     if state.item_selector is not None:
         seen = run.environment(frame, fan["input"])
-        surroundings = seen.context()
-        surroundings["Map"] = {"Item": item}
+        seen.context()["Map"] = {"Item": item}
         document = state.item_selector(seen)
-    if state.distributed:
-        run.commands.append(Spawn(frame["n"], frame["attempt"], index, state.processor, document, item, fan["map_run"]))
-        return
     child = run.branch(frame, state.processor, index, document, last)
     child["item"] = item
     run.record(child, "MapIterationStarted", {"name": state.name, "index": index})
@@ -142,33 +112,6 @@ def _iteration_ended(run: Run, parent: Frame, state: Map, child: Frame, result: 
     _one_less(run, parent, state, child["last"])
 
 
-def child_ended(run: Run, parent: Frame, state: Map, index: int, result: Any) -> None:
-    """A child execution of a distributed Map has ended."""
-    fan = parent["fan"]
-    if isinstance(result, Failure):
-        fan["failed"] += 1
-        fan["results"][index] = result.output()
-        if _intolerable(fan):
-            run.commands.append(CloseMapRun(fan["map_run"], "FAILED"))
-            failure = Failure(THRESHOLD, "The specified tolerated failure threshold was exceeded")
-            run.record(parent, "MapRunFailed", {"error": failure.error, "cause": failure.cause})
-            run.release(parent)
-            fail(run, parent, failure)
-            return
-    else:
-        fan["results"][index] = result
-    _one_less(run, parent, state, parent["last"])
-
-
-def _intolerable(fan: dict[str, Any]) -> bool:
-    """More failures than either threshold allows; with none written, one failure is too many."""
-    failed, total = fan["failed"], len(fan["items"])
-    if fan["percentage"]:
-        allowed = math.floor(total * fan["percentage"] / 100)
-        return bool(failed > allowed) if not fan["count"] else bool(failed > min(allowed, fan["count"]))
-    return bool(failed > fan["count"])
-
-
 def _one_less(run: Run, frame: Frame, state: Map, last: int) -> None:
     fan = frame["fan"]
     fan["left"] -= 1
@@ -179,17 +122,8 @@ def _one_less(run: Run, frame: Frame, state: Map, last: int) -> None:
 
 
 def _complete_map(run: Run, frame: Frame, state: Map) -> None:
-    fan = frame["fan"]
-    if state.distributed:
-        run.commands.append(CloseMapRun(fan["map_run"], "SUCCEEDED"))
-        run.release(frame)
-        run.record(frame, "MapRunSucceeded")
-        run.record(frame, "MapStateSucceeded", leaf=True)
-        if not fan["first"]:
-            frame["last"] = fan["opened"]  # observed: unless the Map is the machine's first state
-    else:
-        run.record(frame, "MapStateSucceeded", leaf=True)
-    finish(run, frame, state, fan["results"])
+    run.record(frame, "MapStateSucceeded", leaf=True)
+    finish(run, frame, state, frame["fan"]["results"])
 
 
 def abort_children(run: Run, frame: Frame, about: str | None = None) -> None:

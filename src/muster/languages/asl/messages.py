@@ -4,6 +4,7 @@ Keeps true: nothing here acts. A cause that speaks of an attempt is ignored once
 number that is never used twice within an execution.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """A task, or a child of a distributed Map, has its result."""
+    """A task has its result."""
 
     frame: int
     attempt: int
@@ -63,7 +64,7 @@ class Succeeded:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A task, or a child of a distributed Map, failed."""
+    """A task failed, or the reading or writing of a distributed Map."""
 
     frame: int
     attempt: int
@@ -78,6 +79,34 @@ class Unusable:
     frame: int
     attempt: int
     sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A distributed Map's items, as they were read."""
+
+    frame: int
+    attempt: int
+    items: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChildEnded:
+    """A child of a distributed Map has ended."""
+
+    frame: int
+    attempt: int
+    index: int
+    succeeded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A distributed Map's results, or where they were written."""
+
+    frame: int
+    attempt: int
+    output: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +131,22 @@ class TimedOut:
     """The machine's own TimeoutSeconds have passed."""
 
 
-Cause = Started | Continued | Taken | Picked | Submitted | Succeeded | Failed | Unusable | Fired | Aborted | TimedOut
+Cause = (
+    Started
+    | Continued
+    | Taken
+    | Picked
+    | Submitted
+    | Succeeded
+    | Failed
+    | Unusable
+    | Items
+    | ChildEnded
+    | Gathered
+    | Fired
+    | Aborted
+    | TimedOut
+)
 
 
 # Commands
@@ -152,28 +196,63 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class Spawn:
-    """Start a child execution of a distributed Map."""
-
-    frame: int
-    attempt: int
-    index: int
-    scope: int
-    input: Any
-    item: dict[str, Any]
-    map_run: str
-
-
-@dataclass(frozen=True, slots=True)
 class OpenMapRun:
     """A Map Run begins."""
 
     frame: int
+    attempt: int
     map_run: str
-    items: int
     concurrency: int
     tolerated_count: int
     tolerated_percentage: float
+    label: str
+    express: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReadItems:
+    """Read a Map Run's items from S3; answer with Items or Failed."""
+
+    frame: int
+    attempt: int
+    operation: str
+    parameters: Any
+    format: Mapping[str, Any]
+    most: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """The input of one child execution, and what its `$$.Map.Item` shows."""
+
+    input: Any
+    shown: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Spawn:
+    """Keep these items with the Map Run, and start children on its items from `first` up to `end`."""
+
+    frame: int
+    attempt: int
+    map_run: str
+    scope: int
+    items: tuple[Item, ...]
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Put the children's results together, or write them to the bucket that `target` names; answer with Gathered or
+    Failed."""
+
+    frame: int
+    attempt: int
+    map_run: str
+    target: Any
+    transformation: str
+    lines: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +263,7 @@ class CloseMapRun:
     status: str
 
 
-Command = Call | Offer | Timer | Release | Spawn | OpenMapRun | CloseMapRun
+Command = Call | Offer | Timer | Release | OpenMapRun | ReadItems | Spawn | Gather | CloseMapRun
 
 
 @dataclass(frozen=True, slots=True)

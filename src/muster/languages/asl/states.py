@@ -6,7 +6,7 @@ Keeps true: what is wrong is said with the place where it stands; nothing is com
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from muster.languages.asl import choices, timestamps
+from muster.languages.asl import choices, maps, timestamps
 from muster.languages.asl import definition as asl
 from muster.languages.asl.checks import (
     amount_by_path,
@@ -112,12 +112,27 @@ class StateCompiler:
 
     def tree(self, field: str) -> asl.Evaluator | None:
         """A payload template, of either language."""
-        if field not in self.body:
+        return self.nested_tree(self.body, field, field)
+
+    def nested_tree(self, body: dict[str, Any], key: str, field: str) -> asl.Evaluator | None:
+        """A payload template in an object of the state."""
+        if key not in body:
             return None
-        value = self.body[field]
+        value = body[key]
         make = (lambda: jsonata_template(value, field)) if self.jsonata else (lambda: template(value, field))
         found: asl.Evaluator | None = self.compiled(field, make)
         return found
+
+    def nested_amount(self, body: dict[str, Any], key: str, field: str) -> asl.Evaluator | None:
+        """A number in an object of the state, literal or by path."""
+        inner = StateCompiler(
+            self.parser, self.name, body, f"{self.location}/{field}", self.jsonata, self.machine_is_jsonata
+        )
+        return inner.amount(key)
+
+    def refuse(self, body: dict[str, Any], known: set[str], field: str) -> None:
+        """Refuse fields of an object of the state that nobody knows."""
+        self.parser.refuse_unknown(body, frozenset(known), f"{self.location}/{field}")
 
     def assigned(self, body: dict[str, Any], location: str) -> asl.Evaluator | None:
         value = body.get("Assign")
@@ -527,13 +542,8 @@ class StateCompiler:
             )
         distributed = mode == "DISTRIBUTED"
         for field in ("ItemReader", "ItemBatcher", "ResultWriter"):
-            if field in self.body:
-                self.say(
-                    field,
-                    f"Muster does not support {field} yet"
-                    if distributed
-                    else f"Field '{field}' is only supported in DISTRIBUTED mode",
-                )
+            if field in self.body and not distributed:
+                self.say(field, f"Field '{field}' is only supported in DISTRIBUTED mode")
         if "ItemSelector" in self.body and "Parameters" in self.body:
             self.say("", "A state can have only one of these fields: [ItemSelector, Parameters]")
         members = self.working()
@@ -546,6 +556,9 @@ class StateCompiler:
             concurrency=self.amount("MaxConcurrency"),
             tolerated_count=self.amount("ToleratedFailureCount"),
             tolerated_percentage=self.amount("ToleratedFailurePercentage", high=100, whole=False),
+            reader=maps.reader(self, self.body["ItemReader"]) if "ItemReader" in self.body else None,
+            batcher=maps.batcher(self, self.body["ItemBatcher"]) if "ItemBatcher" in self.body else None,
+            writer=maps.writer(self, self.body["ResultWriter"]) if "ResultWriter" in self.body else None,
             distributed=distributed,
             label=self.body.get("Label"),
             express=distributed and isinstance(config, dict) and config.get("ExecutionType") == "EXPRESS",

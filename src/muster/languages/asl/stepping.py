@@ -6,17 +6,20 @@ through every state it can take without an answer from outside, or until its bud
 
 from typing import Any, assert_never
 
-from muster.languages.asl import fanout, tasks
+from muster.languages.asl import distributed, fanout, tasks
 from muster.languages.asl.definition import Choice, Fail, Machine, Map, Parallel, Pass, State, Succeed, Task, Wait
 from muster.languages.asl.failures import NO_CHOICE, RUNTIME, Failure, Refused, StateFailed
 from muster.languages.asl.flow import conclude, effective_input, enter, fail, failure_of, finish, pass_on
 from muster.languages.asl.messages import (
     Aborted,
     Cause,
+    ChildEnded,
     Continued,
     Decision,
     Failed,
     Fired,
+    Gathered,
+    Items,
     Outcome,
     Picked,
     Started,
@@ -75,7 +78,18 @@ def _take(run: Run, cause: Cause) -> None:
             _end(run, "ABORTED", "ExecutionAborted", error, reason)
         case TimedOut():
             _end(run, "TIMED_OUT", "ExecutionTimedOut", None, None)
-        case Taken() | Picked() | Submitted() | Succeeded() | Failed() | Unusable() | Fired():
+        case (
+            Taken()
+            | Picked()
+            | Submitted()
+            | Succeeded()
+            | Failed()
+            | Unusable()
+            | Items()
+            | ChildEnded()
+            | Gathered()
+            | Fired()
+        ):
             frame = run.frame(cause.frame, cause.attempt)
             if frame is not None:
                 _guarded(run, frame, cause)
@@ -157,6 +171,8 @@ def _work(run: Run, frame: Frame, state: State) -> None:
             run.finished.append((frame, Failure(error, cause)))
         case Parallel():
             fanout.start_parallel(run, frame, state)
+        case Map(distributed=True):
+            distributed.start(run, frame, state)
         case Map():
             fanout.start_map(run, frame, state)
 
@@ -235,14 +251,24 @@ def _answer(run: Run, frame: Frame, state: State, cause: Cause) -> None:
             assert isinstance(state, Task)
             tasks.submitted(run, frame, state, output)
         case Succeeded(output=output):
+            assert isinstance(state, Task)
+            tasks.succeeded(run, frame, state, output)
+        case Failed(error=error, cause=reason):
             if isinstance(state, Map):
-                fanout.child_ended(run, frame, state, output[0], output[1])
+                reading = "children" not in frame["fan"]
+                (distributed.reading_failed if reading else distributed.writing_failed)(run, frame, reason or "")
             else:
                 assert isinstance(state, Task)
-                tasks.succeeded(run, frame, state, output)
-        case Failed(error=error, cause=reason):
-            assert isinstance(state, Task)
-            tasks.failed(run, frame, state, error, reason)
+                tasks.failed(run, frame, state, error, reason)
+        case Items(items=items):
+            assert isinstance(state, Map)
+            distributed.iterate(run, frame, state, items)
+        case ChildEnded(index=index, succeeded=succeeded):
+            assert isinstance(state, Map)
+            distributed.child_ended(run, frame, state, index, succeeded)
+        case Gathered(output=output):
+            assert isinstance(state, Map)
+            distributed.gathered(run, frame, state, output)
         case Unusable(sentence=sentence):
             frame.pop("asked", None)
             raise Refused(RUNTIME, sentence)

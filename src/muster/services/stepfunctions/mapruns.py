@@ -1,7 +1,7 @@
 """Map Runs: a distributed Map's child executions, counted from their rows.
 
-Keeps true: a child execution is an execution like any other, of the machine's own revision, in the processor's scope.
-Does not keep counters: they are read from the children.
+Keeps true: a child execution is an execution like any other, of the machine's own revision, in the processor's scope;
+an item waits in a row of its own until its child is started. Does not keep counters: they are read from the children.
 
 Source: "Map state in Distributed mode"; DescribeMapRun in the API reference.
 """
@@ -23,14 +23,15 @@ from muster.transaction import Row, Transaction
 def opened(tx: Transaction, row: Row, begun: OpenMapRun) -> None:
     """A Map Run has begun."""
     tx.run(
-        "INSERT INTO states_map_runs (arn, execution_arn, machine_arn, status, started_at, items, concurrency,"
-        " tolerated_count, tolerated_percentage) VALUES (:arn, :execution, :machine, 'RUNNING', :now, :items,"
+        "INSERT INTO states_map_runs (arn, execution_arn, machine_arn, label, express, status, started_at, concurrency,"
+        " tolerated_count, tolerated_percentage) VALUES (:arn, :execution, :machine, :label, :express, 'RUNNING', :now,"
         " :concurrency, :count, :percentage)",
         arn=begun.map_run,
         execution=row["arn"],
         machine=row["machine_arn"],
+        label=begun.label,
+        express=int(begun.express),
         now=tx.now,
-        items=begun.items,
         concurrency=begun.concurrency,
         count=begun.tolerated_count,
         percentage=begun.tolerated_percentage,
@@ -38,44 +39,74 @@ def opened(tx: Transaction, row: Row, begun: OpenMapRun) -> None:
 
 
 def closed(tx: Transaction, map_run: str, status: str) -> list[str]:
-    """A Map Run has ended; the children that still run."""
-    tx.run(
+    """A Map Run has ended, if it had not yet; the children that still run."""
+    touched = tx.run(
         "UPDATE states_map_runs SET status = :status, stopped_at = :now WHERE arn = :arn AND status = 'RUNNING'",
         status=status,
         now=tx.now,
         arn=map_run,
     )
+    if not touched:
+        return []
     rows = tx.all("SELECT arn FROM states_executions WHERE map_run = :run AND status = 'RUNNING'", run=map_run)
     return [row["arn"] for row in rows]
 
 
-def spawn(tx: Transaction, row: Row, machine: asl.Machine, state: dict[str, Any], child: Spawn) -> None:
-    """Start a child execution on one item."""
-    variables: dict[str, Any] = {}
-    frame = state["frames"].get(str(child.frame))
-    chain = []
-    while frame is not None:
-        chain.append(frame["vars"])
-        frame = state["frames"].get(str(frame["up"])) if frame["up"] is not None else None
-    for level in reversed(chain):
-        variables.update(level)
-    beginning = asl.beginning(machine, child.input, scope=child.scope, variables=variables)
-    beginning["frames"]["0"]["item"] = child.item
-    parts = Arn.parse(child.map_run).resource.split(":")  # mapRun:machine/label:uuid
-    name = tx.new_id()
-    arn = f"arn:aws:states:{tx.region}:{tx.account}:execution:{parts[1]}:{name}"
-    starting.insert(
-        tx,
-        arn,
-        f"{row['machine_arn']}/{parts[1].split('/', 1)[1]}",
-        name,
-        row["revision"],
-        orjson.dumps(child.input).decode(),
-        beginning,
-        scope=child.scope,
-        parent=Parent(row["arn"], child.frame, child.attempt, child.index),
-        map_run=child.map_run,
+def spawn(tx: Transaction, row: Row, machine: asl.Machine, state: dict[str, Any], command: Spawn) -> None:
+    """Keep the items that came, and start children on those whose turn it is."""
+    for place, item in enumerate(command.items):
+        tx.run(
+            "INSERT INTO states_items (map_run, place, input, shown) VALUES (:run, :place, :input, :shown)",
+            run=command.map_run,
+            place=place,
+            input=orjson.dumps(item.input).decode(),
+            shown=orjson.dumps(item.shown).decode(),
+        )
+    if command.first == command.end:
+        return
+    variables = _variables(state, command.frame)
+    parts = Arn.parse(command.map_run).resource.split(":")  # mapRun:machine/label:uuid
+    waiting = tx.all(
+        "SELECT * FROM states_items WHERE map_run = :run AND place >= :first AND place < :end ORDER BY place",
+        run=command.map_run,
+        first=command.first,
+        end=command.end,
     )
+    for row_of_item in waiting:
+        beginning = asl.beginning(machine, orjson.loads(row_of_item["input"]), scope=command.scope, variables=variables)
+        beginning["frames"]["0"]["item"] = orjson.loads(row_of_item["shown"])
+        name = tx.new_id()
+        arn = f"arn:aws:states:{tx.region}:{tx.account}:execution:{parts[1]}:{name}"
+        starting.insert(
+            tx,
+            arn,
+            f"{row['machine_arn']}/{parts[1].split('/', 1)[1]}",
+            name,
+            row["revision"],
+            row_of_item["input"],
+            beginning,
+            scope=command.scope,
+            parent=Parent(row["arn"], command.frame, command.attempt, row_of_item["place"]),
+            map_run=command.map_run,
+        )
+        tx.run(
+            "UPDATE states_items SET execution_arn = :arn WHERE map_run = :run AND place = :place",
+            arn=arn,
+            run=command.map_run,
+            place=row_of_item["place"],
+        )
+
+
+def _variables(state: dict[str, Any], number: int) -> dict[str, Any]:
+    """What the children see of the variables around the Map."""
+    chain = []
+    frame = state["frames"][str(number)]
+    while True:
+        chain.append(frame["vars"])
+        if frame["up"] is None:
+            break
+        frame = state["frames"][str(frame["up"])]
+    return {name: value for level in reversed(chain) for name, value in level.items()}
 
 
 def _existing(tx: Transaction, arn: str) -> Row:
@@ -96,14 +127,16 @@ def describe(tx: Transaction, request: Request) -> Answer:
         )
     }
     started = sum(counted.values())
+    known = tx.one("SELECT COUNT(*) AS n FROM states_items WHERE map_run = :run", run=row["arn"])
+    items = known["n"] if known is not None else 0
     counts = {
-        "pending": row["items"] - started if row["status"] == "RUNNING" else 0,
+        "pending": items - started if row["status"] == "RUNNING" else 0,
         "running": counted.get("RUNNING", 0),
         "succeeded": counted.get("SUCCEEDED", 0),
         "failed": counted.get("FAILED", 0),
         "timedOut": counted.get("TIMED_OUT", 0),
-        "aborted": counted.get("ABORTED", 0) + (row["items"] - started if row["status"] != "RUNNING" else 0),
-        "total": row["items"],
+        "aborted": counted.get("ABORTED", 0) + (items - started if row["status"] != "RUNNING" else 0),
+        "total": items,
         "resultsWritten": 0,
         "failuresNotRedrivable": 0,
         "pendingRedrive": 0,

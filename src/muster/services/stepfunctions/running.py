@@ -20,23 +20,25 @@ from muster.languages.asl.messages import (
     Aborted,
     Call,
     Cause,
+    ChildEnded,
     CloseMapRun,
     Command,
     Continued,
     Fired,
+    Gather,
     Offer,
     OpenMapRun,
     Outcome,
+    ReadItems,
     Release,
     Spawn,
     Started,
-    Succeeded,
     Taken,
     TimedOut,
     Timer,
     Unusable,
 )
-from muster.services.stepfunctions import activities, calling, machines, mapruns, notices, tokens
+from muster.services.stepfunctions import activities, calling, machines, mapdata, mapruns, notices, tokens
 from muster.services.stepfunctions.calling import Errand
 from muster.services.stepfunctions.machines import Revision
 from muster.services.stepfunctions.names import addressed, subject
@@ -146,9 +148,7 @@ class Advance:
         assert ended is not None
         if ended["parent"] is not None:
             parent, frame, attempt, index = orjson.loads(ended["parent"])
-            payload = (
-                {"Index": index, **ending(ended, self.machine)} if index is not None else ending(ended, self.machine)
-            )
+            payload = {"Index": index, "Status": ended["status"]} if index is not None else ending(ended)
             self.tx.post(Delivery("states.reply", subject(parent, frame, attempt), {"Ended": payload}))
         notices.status_changed(self.tx, ended)
         self.tx.wake(f"states.execution {self.arn}")
@@ -167,13 +167,17 @@ class Advance:
                 return activities.offer(tx, self.arn, command)
             case Release():
                 self._release(command)
-            case Spawn():
-                mapruns.spawn(tx, self.row, self.machine, self.state, command)
             case OpenMapRun():
                 mapruns.opened(tx, self.row, command)
+                self.errands[str(command.attempt)] = ["map run", command.map_run]
+            case ReadItems():
+                return mapdata.read(tx, command)
+            case Spawn():
+                mapruns.spawn(tx, self.row, self.machine, self.state, command)
+            case Gather():
+                return mapdata.gather(tx, command)
             case CloseMapRun(map_run, status):
-                for child in mapruns.closed(tx, map_run, status):
-                    stop(tx, child, None, None)
+                close_map_run(tx, map_run, status)
         return None
 
     def _call(self, call: Call) -> Cause | None:
@@ -198,13 +202,21 @@ def call_back(tx: Transaction, errand: Errand) -> None:
     """What works for an attempt that is over need not go on."""
     if errand.kind == "execution":
         stop(tx, errand.name, None, None)
+    elif errand.kind == "map run":
+        close_map_run(tx, errand.name, "ABORTED")
     elif errand.kind == "poll":
         activities.give_up(tx, errand.name)
     elif tx.offers("lambda", "CancelInvocation"):
         tx.call("lambda", "CancelInvocation", {"InvocationId": errand.name})
 
 
-def ending(row: Row, machine: asl.Machine) -> dict[str, Any]:
+def close_map_run(tx: Transaction, map_run: str, status: str) -> None:
+    """A Map Run is over; children that still run are stopped."""
+    for child in mapruns.closed(tx, map_run, status):
+        stop(tx, child, None, None)
+
+
+def ending(row: Row) -> dict[str, Any]:
     """How an ended execution looks to its parent: DescribeExecution's members in PascalCase."""
     shown: dict[str, Any] = {
         "ExecutionArn": row["arn"],
@@ -304,7 +316,8 @@ def carry_reply(tx: Transaction, carried: Carried) -> None:
     if waiting is None or waiting.get("attempt") != attempt:
         return  # that attempt is over
     state = advance.machine.scopes[waiting["scope"]].states[waiting["at"]]
-    advance.errands.pop(str(attempt), None)
+    if not isinstance(state, Map):
+        advance.errands.pop(str(attempt), None)
     advance.take(_answered(tx, state, frame, attempt, carried.payload))
 
 
@@ -314,12 +327,7 @@ def _answered(tx: Transaction, state: State, frame: int, attempt: int, payload: 
     if "Ended" in payload:
         ended = payload["Ended"]
         if isinstance(state, Map):
-            result: Any = (
-                orjson.loads(ended["Output"])
-                if ended["Status"] == "SUCCEEDED"
-                else Failure(ended.get("Error"), ended.get("Cause"))
-            )
-            return Succeeded(frame, attempt, (ended["Index"], result))
+            return ChildEnded(frame, attempt, ended["Index"], ended["Status"] == "SUCCEEDED")
         assert isinstance(state, Task)
         return calling.execution_answer(state.integration, frame, attempt, ended)
     if not isinstance(state, Task):

@@ -111,16 +111,25 @@ MIGRATIONS = (
         arn TEXT PRIMARY KEY,
         execution_arn TEXT NOT NULL,
         machine_arn TEXT NOT NULL,
+        label TEXT NOT NULL,
+        express BIGINT NOT NULL,
         status TEXT NOT NULL CHECK (status IN ('RUNNING', 'SUCCEEDED', 'FAILED', 'ABORTED')),
         started_at DOUBLE PRECISION NOT NULL,
         stopped_at DOUBLE PRECISION,
-        items BIGINT NOT NULL,
         concurrency BIGINT NOT NULL,
         tolerated_count BIGINT NOT NULL,
         tolerated_percentage DOUBLE PRECISION NOT NULL,
         CHECK ((status = 'RUNNING') = (stopped_at IS NULL))
     );
     CREATE INDEX states_map_runs_by_execution ON states_map_runs (execution_arn);
+    CREATE TABLE states_items (
+        map_run TEXT NOT NULL,
+        place BIGINT NOT NULL,
+        input TEXT NOT NULL,
+        shown TEXT NOT NULL,
+        execution_arn TEXT,
+        PRIMARY KEY (map_run, place)
+    );
     CREATE TABLE states_tags (
         arn TEXT NOT NULL,
         name TEXT NOT NULL,
