@@ -15,7 +15,7 @@ class Problem(Exception):
 def suggestion(wrong: str, right: Iterable[str]) -> str:
     """` Did you mean X?`, when one of the `right` words looks like the `wrong` one; else nothing."""
     words = {word.lower(): word for word in right}
-    near = [word for lower, word in words.items() if lower.endswith(wrong.lower()) or wrong.lower().endswith(lower)]
-    if not near:
-        near = [words[lower] for lower in get_close_matches(wrong.lower(), words, n=1, cutoff=0.6)]
-    return f" Did you mean {near[0]}?" if near else ""
+    lower = wrong.lower()
+    near = [word for word in words if word.endswith(lower) or lower.endswith(word)]
+    near = get_close_matches(lower, near, n=1, cutoff=0.0) or get_close_matches(lower, words, n=1, cutoff=0.6)
+    return f" Did you mean {words[near[0]]}?" if near else ""
