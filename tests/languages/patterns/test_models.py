@@ -51,3 +51,10 @@ def fits(form: str, text: str) -> bool:
 def test_wildcards_match_as_defined(form: str, text: str) -> None:
     pattern = Pattern(json.dumps({"a": [{"wildcard": form}]}))
     assert pattern.matches({"a": text}) is fits(form, text)
+
+
+def test_long_arrays_are_matched_in_little_time() -> None:
+    pattern = Pattern(json.dumps({"x": {name: [{"exists": True}] for name in "abcd"}}))
+    element = [{"a": 1, "b": 1}, {"c": 1, "d": 1}]
+    assert not pattern.matches({"x": element * 20_000})
+    assert pattern.matches({"x": [*element * 20_000, {"a": 1, "b": 1, "c": 1, "d": 1}]})

@@ -58,18 +58,41 @@ def _agree(bound: list[frozenset[Place]]) -> bool:
     shared = [
         frozenset(tuple(step for step in place if mentioned[step[0]] > 1) for place in places) for places in bound
     ]
-    constraints = sorted((places for places in shared if () not in places), key=len)
-    chosen: set[Place] = {()}
-    for places in constraints:
-        chosen = {joined for so_far in chosen for place in places if (joined := _joined(so_far, place)) is not None}
-        if not chosen:
-            return False
-    return True
+    constraints = [places for places in shared if () not in places]
+    return len(constraints) < 2 or (1 << len(constraints)) - 1 in _satisfied_together(constraints)
 
 
-def _joined(one: Place, other: Place) -> Place | None:
-    together = dict(one)
-    for array, element in other:
-        if together.setdefault(array, element) != element:
-            return None
-    return tuple(sorted(together.items()))
+def _satisfied_together(constraints: list[frozenset[Place]]) -> set[int]:
+    """Which of the constraints, as bits, one choice of elements can satisfy; only the largest such sets.
+
+    Arrays and elements are a tree: an array lies in one element of what is around it. From the innermost elements
+    outwards, an element satisfies what ends in it, together with what one element of each array in it satisfies. The
+    time is linear in the places, however many elements the arrays have.
+    """
+    ends: dict[Place, int] = {}
+    for number, places in enumerate(constraints):
+        for place in places:
+            ends[place] = ends.get(place, 0) | 1 << number
+    levels: dict[int, set[Place]] = {}
+    for place in ends:
+        levels.setdefault(len(place), set()).add(place)
+    inside: dict[Place, dict[int, set[int]]] = {}  # element → array in it → what its elements satisfy
+    for depth in range(max(levels), 0, -1):
+        outer = levels.setdefault(depth - 1, set())
+        for place in levels.pop(depth):
+            satisfied = _combined(ends.get(place, 0), inside.pop(place, {}))
+            around = place[:-1]
+            inside.setdefault(around, {}).setdefault(place[-1][0], set()).update(satisfied)
+            outer.add(around)
+    return _combined(0, inside.pop((), {}))
+
+
+def _combined(ending: int, arrays: dict[int, set[int]]) -> set[int]:
+    combined = {ending}
+    for satisfied in arrays.values():
+        combined = _largest({one | other for one in combined for other in _largest(satisfied)})
+    return combined
+
+
+def _largest(sets: set[int]) -> set[int]:
+    return {one for one in sets if not any(one != other and one | other == other for other in sets)}
