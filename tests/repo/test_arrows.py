@@ -10,14 +10,16 @@ SOURCE = Path(__file__).parents[2] / "src" / "muster"
 ROWS: tuple[tuple[str, ...], ...] = (
     ("errors", "clock", "ids", "arn", "transaction"),
     ("operation", "models"),
-    ("languages.cron", "languages.patterns", "languages.expressions", "languages.jsonpath", "languages.jsonata"),
+    ("languages.cron", "languages.patterns", "languages.expressions", "languages.jsonpath"),
     ("languages.intrinsics",),
+    ("languages.jsonata",),
     ("languages.asl",),
     ("store",),
     ("services.*", "stacks", "engine"),
     ("runners", "wire", "testing", "folder"),
     ("server",),
     ("cli",),
+    ("__main__",),
 )
 # The words everyone uses may use each other.
 GROUND = ROWS[0] + ROWS[1]
