@@ -1,9 +1,13 @@
 """Distributed Maps: child executions, Map Runs, tolerated failures."""
 
+from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
+from muster.services import s3
+from muster.store.blobs import Blobs
 from tests.services.stepfunctions.machinery import Machinery, one, passing, task
 
 
@@ -77,3 +81,109 @@ def test_no_more_children_run_than_allowed(world: Machinery) -> None:
     assert map_run(world, execution)["itemCounts"]["running"] == 2
     world.pass_time(30)
     assert world.output(execution) == [1, 2, 3, 4, 5]
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Machinery:
+    """A world with a bucket `files`."""
+    blobs = Blobs(tmp_path)
+    world = Machinery([s3.service(blobs)], runners=s3.runners(blobs))
+    world.call("s3", "CreateBucket", Bucket="files")
+    return world
+
+
+def put(world: Machinery, key: str, body: bytes) -> None:
+    world.call("s3", "PutObject", Bucket="files", Key=key, Body=body)
+
+
+def reading(reader: dict[str, Any], **members: Any) -> dict[str, Any]:
+    """A distributed Map that reads its items and passes them on."""
+    processor = {"ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}, **one("One", passing())}
+    return one("Each", {"Type": "Map", "ItemReader": reader, "ItemProcessor": processor, "End": True, **members})
+
+
+def object_reader(**config: Any) -> dict[str, Any]:
+    parameters = {"Bucket": "files", "Key.$": "$.key"}
+    return {"Resource": "arn:aws:states:::s3:getObject", "ReaderConfig": config, "Parameters": parameters}
+
+
+@pytest.mark.parametrize(
+    ("body", "config", "items"),
+    [
+        (b'[1, {"a": 2}]', {"InputType": "JSON"}, [1, {"a": 2}]),
+        (b'{"a": 1}\n\n{"a": 2}\n', {"InputType": "JSONL"}, [{"a": 1}, {"a": 2}]),
+        (
+            b'\xef\xbb\xbfid,text\r\n1,"a,b"\r\n2\r\n',
+            {"InputType": "CSV", "CSVHeaderLocation": "FIRST_ROW"},
+            [{"id": "1", "text": "a,b"}, {"id": "2", "text": ""}],
+        ),
+        (
+            b"1|x\n2|y\n",
+            {
+                "InputType": "CSV",
+                "CSVHeaderLocation": "GIVEN",
+                "CSVHeaders": ["n", "l"],
+                "CSVDelimiter": "PIPE",
+                "MaxItems": 1,
+            },
+            [{"n": "1", "l": "x"}],
+        ),
+    ],
+)
+def test_items_are_read_from_an_object(stored: Machinery, body: bytes, config: dict[str, Any], items: Any) -> None:
+    put(stored, "items", body)
+    execution = stored.begin(reading(object_reader(**config)), {"key": "items"})
+    assert stored.output(execution) == items
+
+
+def test_listing_gives_an_item_per_object(stored: Machinery) -> None:
+    for key in ("in/a", "in/b", "out/c"):
+        put(stored, key, b"x")
+    reader = {"Resource": "arn:aws:states:::s3:listObjectsV2", "Parameters": {"Bucket": "files", "Prefix": "in/"}}
+    assert [item["Key"] for item in stored.output(stored.begin(reading(reader)))] == ["in/a", "in/b"]
+
+
+def test_missing_object_fails_the_map_with_the_readers_error(stored: Machinery) -> None:
+    execution = stored.begin(reading(object_reader(InputType="JSON")), {"key": "missing"})
+    assert stored.failure(execution)[0] == "States.ItemReaderFailed"
+    assert map_run(stored, execution)["status"] == "FAILED"
+
+
+def test_batches_have_no_more_items_than_allowed(stored: Machinery) -> None:
+    put(stored, "items", b"[1,2,3,4,5]")
+    batcher = {"MaxItemsPerBatch": 2, "BatchInput": {"from.$": "$.key"}}
+    execution = stored.begin(reading(object_reader(InputType="JSON"), ItemBatcher=batcher), {"key": "items"})
+    assert stored.output(execution) == [
+        {"BatchInput": {"from": "items"}, "Items": [1, 2]},
+        {"BatchInput": {"from": "items"}, "Items": [3, 4]},
+        {"BatchInput": {"from": "items"}, "Items": [5]},
+    ]
+
+
+def test_results_are_written_with_a_manifest(stored: Machinery) -> None:
+    put(stored, "items", b"[1,2,3]")
+    writer = {"Resource": "arn:aws:states:::s3:putObject", "Parameters": {"Bucket": "files", "Prefix": "results"}}
+    execution = stored.begin(reading(object_reader(InputType="JSON"), ResultWriter=writer), {"key": "items"})
+    where = stored.output(execution)["ResultWriterDetails"]
+    manifest = orjson.loads(read(stored, where["Key"]))
+    (file,) = manifest["ResultFiles"]["SUCCEEDED"]
+    results = orjson.loads(read(stored, file["Key"]))
+    assert [result["Output"] for result in results] == ["1", "2", "3"]
+
+
+def read(world: Machinery, key: str) -> bytes:
+    body: bytes = world.change(lambda tx: tx.call("s3", "ReadObject", {"Bucket": "files", "Key": key}))["Body"]
+    return body
+
+
+def test_stopping_the_parent_stops_its_children(world: Machinery) -> None:
+    processor = {
+        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
+        **one("Sleep", {"Type": "Wait", "Seconds": 10, "End": True}),
+    }
+    execution = world.begin(one("Each", {"Type": "Map", "ItemProcessor": processor, "End": True}), [1, 2])
+    world.call("stepfunctions", "StopExecution", executionArn=execution)
+    described = map_run(world, execution)
+    assert (described["status"], described["itemCounts"]["aborted"]) == ("ABORTED", 2)
+    world.settle()
+    assert not world.rows("SELECT * FROM deliveries WHERE kind LIKE 'states.%'")

@@ -132,13 +132,16 @@ def fail(run: Run, frame: Frame, failure: Failure) -> None:
             {"error": failure.error, "cause": failure.cause, "location": failure.location, "state": state.name},
         )
     run.release(frame, abandoned=True)
+    run.keep()
     if isinstance(state, Working):
         if retry(run, frame, state, failure):
+            run.stopped = None
             return
         _note_failed(run, frame, state, failure)
         for catcher in state.catchers:
             if matches(failure, catcher.errors):
                 caught(run, frame, state, catcher, failure)
+                run.stopped = None
                 return
     run.finished.append((frame, failure))
 

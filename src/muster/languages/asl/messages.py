@@ -28,6 +28,13 @@ class Continued:
 
 
 @dataclass(frozen=True, slots=True)
+class Redriven:
+    """An execution that did not succeed goes on from where it stopped."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Taken:
     """The request was taken and is being worked on; nothing is known of it yet."""
 
@@ -134,6 +141,7 @@ class TimedOut:
 Cause = (
     Started
     | Continued
+    | Redriven
     | Taken
     | Picked
     | Submitted

@@ -78,10 +78,16 @@ class Run:
         self.outcome: Outcome | None = None
         self.transitions = 0
         self.trace: dict[str, Any] | None = None
+        self.stopped: dict[str, Frame] | None = None  # the frames when a failure began its way outwards
 
     def state(self) -> dict[str, Any]:
         """The execution state as it now stands."""
         return {"next": self.next, "serial": self.serial, "frames": self.frames, "ready": self.ready}
+
+    def keep(self) -> None:
+        """Remember where the execution stands, in case it ends here and is redriven."""
+        if self.stopped is None:
+            self.stopped = {number: dict(frame) for number, frame in self.frames.items()}
 
     # History
 

@@ -22,6 +22,7 @@ from muster.languages.asl.messages import (
     Items,
     Outcome,
     Picked,
+    Redriven,
     Started,
     Submitted,
     Succeeded,
@@ -59,9 +60,12 @@ def inspect(
 
 def _decision(run: Run) -> Decision:
     if run.outcome is not None:
-        for frame in list(run.frames.values()):
+        if run.outcome.status == "SUCCEEDED":
+            run.stopped = {}
+        run.keep()
+        for frame in run.frames.values():
             run.release(frame, abandoned=True)
-        run.frames.clear()
+        run.frames = run.stopped or {}
         run.ready.clear()
     return Decision(run.state(), run.entries, run.first, run.commands, run.outcome, bool(run.ready), run.transitions)
 
@@ -74,6 +78,8 @@ def _take(run: Run, cause: Cause) -> None:
             run.next += 1
         case Continued():
             pass
+        case Redriven(count):
+            _redrive(run, count)
         case Aborted(error, reason):
             _end(run, "ABORTED", "ExecutionAborted", error, reason)
         case TimedOut():
@@ -95,6 +101,18 @@ def _take(run: Run, cause: Cause) -> None:
                 _guarded(run, frame, cause)
         case _:
             assert_never(cause)
+
+
+def _redrive(run: Run, count: int) -> None:
+    """Every frame with no frames inside it goes on: into its state again, without a second StateEntered event."""
+    run.entries.append(("ExecutionRedriven", run.next - 1, {"redriveCount": count}))
+    run.next += 1
+    for frame in run.frames.values():
+        for member in ("attempt", "armed", "token", "asked", "tries"):
+            frame.pop(member, None)
+        if not run.children(frame):
+            frame.pop("fan", None)
+            run.ready.append(frame["n"])
 
 
 def _end(run: Run, status: str, kind: str, error: str | None, cause: str | None) -> None:
@@ -168,6 +186,7 @@ def _work(run: Run, frame: Frame, state: State) -> None:
                 run.trace["afterInputPath"] = frame["input"]
             error = state.error(env) if state.error is not None else None
             cause = state.cause(env) if state.cause is not None else None
+            run.keep()
             run.finished.append((frame, Failure(error, cause)))
         case Parallel():
             fanout.start_parallel(run, frame, state)

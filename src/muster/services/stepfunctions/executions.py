@@ -11,10 +11,13 @@ from typing import Any
 import orjson
 
 from muster.errors import ServiceError
+from muster.languages.asl.failures import HISTORY_MAX
 from muster.languages.asl.history import expand
 from muster.operation import Answer, Request, Wait
 from muster.services.stepfunctions import machines, names, pages, running, starting, versions
 from muster.transaction import Row, Transaction
+
+REDRIVE_SECONDS_MAX = 14 * 86_400  # "an execution can be redriven within 14 days of its completion"
 
 
 def existing(tx: Transaction, execution_arn: str) -> Row:
@@ -57,7 +60,7 @@ def _brief(row: Row) -> Answer:
 def describe(tx: Transaction, request: Request) -> Answer:
     """DescribeExecution."""
     row = _standard(tx, request["executionArn"])
-    answer = {**_brief(row), **_redrivable(row)}
+    answer = {**_brief(row), **_redrivable(row, tx.now)}
     included = request.get("includedData") != "METADATA_ONLY"
     for column in ("input", "output"):
         if row[column] is not None:
@@ -72,13 +75,43 @@ def describe(tx: Transaction, request: Request) -> Answer:
     return answer
 
 
-def _redrivable(row: Row) -> Answer:
-    if row["status"] in ("FAILED", "TIMED_OUT", "ABORTED"):
+def _not_redrivable(row: Row, now: float) -> str | None:
+    """Why the execution cannot be redriven; None when it can."""
+    if row["express"] or row["status"] not in ("FAILED", "TIMED_OUT", "ABORTED"):
+        return f"Execution is {row['status']} and cannot be redriven"
+    if row["map_run"] is not None:
+        return "Child executions of a Map Run are redriven with the Map Run"
+    if now - row["stopped_at"] > REDRIVE_SECONDS_MAX:
+        return "Execution has exceeded the redrivable period and cannot be redriven"
+    state = orjson.loads(row["state"])
+    if state["next"] >= HISTORY_MAX - 1:
+        return "Execution history is too long for a redrive"
+    if any("map_run" in (frame.get("fan") or {}) for frame in state["frames"].values()):
+        return "Muster does not support the redrive of a Map Run"
+    return None
+
+
+def _redrivable(row: Row, now: float) -> Answer:
+    reason = _not_redrivable(row, now)
+    if reason is None:
         return {"redriveStatus": "REDRIVABLE"}
-    return {
-        "redriveStatus": "NOT_REDRIVABLE",
-        "redriveStatusReason": f"Execution is {row['status']} and cannot be redriven",
-    }
+    return {"redriveStatus": "NOT_REDRIVABLE", "redriveStatusReason": reason}
+
+
+def redrive(tx: Transaction, request: Request) -> Answer:
+    """RedriveExecution: the states that did not succeed run again, with the input and the revision they had."""
+    row = _standard(tx, request["executionArn"])
+    reason = _not_redrivable(row, tx.now)
+    if reason is not None:
+        raise ServiceError("ExecutionNotRedrivable", reason)
+    tx.run(
+        "UPDATE states_executions SET status = 'RUNNING', stopped_at = NULL, error = NULL, cause = NULL,"
+        " redrives = redrives + 1, redriven_at = :now WHERE arn = :arn",
+        now=tx.now,
+        arn=row["arn"],
+    )
+    running.redrive(tx, row["arn"])
+    return {"redriveDate": tx.now}
 
 
 def describe_machine(tx: Transaction, request: Request) -> Answer:

@@ -65,6 +65,7 @@ OPERATIONS = {
     "StartSyncExecution": Operation(
         executions.start_sync, _accepts("stateMachineArn", "name", "input", "traceHeader", "includedData")
     ),
+    "RedriveExecution": Operation(executions.redrive, _accepts("executionArn", "clientToken")),
     "StopExecution": Operation(executions.stop, _accepts("executionArn", "error", "cause")),
     "DescribeExecution": Operation(executions.describe, _accepts("executionArn", "includedData"), reads=True),
     "DescribeStateMachineForExecution": Operation(

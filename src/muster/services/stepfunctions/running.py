@@ -30,6 +30,7 @@ from muster.languages.asl.messages import (
     OpenMapRun,
     Outcome,
     ReadItems,
+    Redriven,
     Release,
     Spawn,
     Started,
@@ -61,6 +62,7 @@ def context_of(row: Row, role_arn: str) -> dict[str, Any]:
             "Name": row["name"],
             "RoleArn": role_arn,
             **({} if row["express"] else {"RedriveCount": row["redrives"]}),
+            **({"RedriveTime": timestamps.text(row["redriven_at"])} if row["redriven_at"] is not None else {}),
         },
         "StateMachine": {"Id": row["machine_arn"], "Name": Arn.parse(row["machine_arn"]).resource.split(":")[1]},
     }
@@ -250,6 +252,17 @@ def stop(tx: Transaction, execution_arn: str, error: str | None, cause: str | No
         tx.cancel("states.run", execution_arn)
     Advance(tx, row).take(Aborted(error, cause))
     return True
+
+
+def redrive(tx: Transaction, execution_arn: str) -> None:
+    """Let an execution that had ended go on."""
+    row = row_of(tx, execution_arn)
+    assert row is not None, "the row has just been set running"
+    advance = Advance(tx, row)
+    if advance.machine.timeout_seconds is not None:
+        tx.post(Delivery("states.timeout", execution_arn, {}, tx.now + advance.machine.timeout_seconds))
+    notices.status_changed(tx, row)
+    advance.take(Redriven(row["redrives"]))
 
 
 # Carriers
