@@ -39,7 +39,8 @@ class S3Server:
         runners[blob_rows.REMOVE] = Runner(self.blobs.carry_removal)
         carriers = {kind: carry for service in services.values() for kind, carry in service.carriers.items()}
         self._make_dispatcher: Callable[[], Dispatcher] = lambda: Dispatcher(self.store, clock, ids, carriers, runners)
-        self._socket = socket.socket()
+        # Named TCP, or asyncio does not switch Nagle off and every answer waits for an acknowledgement.
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self._socket.bind(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
         self.endpoint = f"http://127.0.0.1:{self.port}"

@@ -477,6 +477,14 @@ def test_a_presigned_url_works_until_it_expires(wire: Wire) -> None:
     assert wire.ask("GET", f"/bucket/k?{presigned('yesterday', 100)}").code == "AuthorizationQueryParametersError"
 
 
+def test_a_presigned_url_of_the_older_signature_expires_too(wire: Wire) -> None:
+    wire.ask("PUT", "/bucket/k", {}, b"hello")
+    query = "AWSAccessKeyId=AKID&Signature=x%3D&Expires="
+    assert wire.ask("GET", f"/bucket/k?{query}1700000001").body == b"hello"
+    for expires in ("1699999999", "", "soon"):
+        assert wire.ask("GET", f"/bucket/k?{query}{expires}").code == "AccessDenied"
+
+
 # Forms ---------------------------------------------------------------------------------------------------------------
 
 BOUNDARY = "----boundary"

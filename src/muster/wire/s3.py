@@ -115,6 +115,7 @@ class S3Wire:
         """A presigned URL carries headers in its query, and a time after which it is worth nothing."""
         stated = {name.lower(): value for name, value in pairs if name.lower().startswith("x-amz-")}
         if "x-amz-signature" not in stated:
+            self._presigned_of_old(dict(pairs))
             return
         for name, value in stated.items():
             headers.setdefault(name, value)
@@ -127,9 +128,21 @@ class S3Wire:
                 "Query-string authentication version 4 requires the X-Amz-Date and X-Amz-Expires parameters.",
                 status=400,
             ) from None
+        self._check_expiry(end)
+
+    def _presigned_of_old(self, stated: Mapping[str, str]) -> None:
+        """The presigned URLs of signature version 2, which boto3 still makes for S3 by default."""
+        if "Signature" in stated and "AWSAccessKeyId" in stated:
+            if not stated.get("Expires", "").isdigit():
+                raise ServiceError(
+                    "AccessDenied", "Query-string authentication requires the Expires parameter.", status=403
+                )
+            self._check_expiry(int(stated["Expires"]))
+
+    def _check_expiry(self, end: float) -> None:
         if self._clock.now() > end:
             raise ServiceError(
-                "AccessDenied", "Request has expired", status=403, fields={"Expires": stated["x-amz-expires"]}
+                "AccessDenied", "Request has expired", status=403, fields={"Expires": timestamp.write_iso8601(end)}
             )
 
     async def _answer(self, asked: Asked) -> None:
