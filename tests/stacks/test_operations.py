@@ -14,7 +14,7 @@ ROLE: dict[str, Any] = {
     "Type": "AWS::IAM::Role",
     "Properties": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}},
 }
-SECRET = {
+SECRET: dict[str, Any] = {
     "Parameters": {
         "Secret": {"Type": "String", "NoEcho": True},
         "Size": {"Type": "Number", "Default": 3, "AllowedValues": [3, 4], "Description": "how long"},

@@ -317,17 +317,29 @@ def _check_references(place: str, value: Any, template: Template, wanted: Mappin
 
 def _failed(resource: Resource, kind: Kind, error: Problem | ServiceError, verb: str) -> Failed:
     reason = str(error) if isinstance(error, Problem) else f"{error.message} ({error.code})"
-    return Failed(resource.logical_id, resource.type, _blamed(kind, reason), reason, verb)
+    return Failed(resource.logical_id, resource.type, _blamed(kind, resource, reason), reason, verb)
 
 
-def _blamed(kind: Kind, reason: str) -> str | None:
-    """The property that a reason speaks of: the one it calls a property, else the first whose name stands in it."""
+def _blamed(kind: Kind, resource: Resource, reason: str) -> str | None:
+    """The property that a reason speaks of: the one it calls a property; else one whose name stands in it, as a word or
+    as several; else one that the error's own name begins ("InvalidDefinition", DefinitionString)."""
     found = re.search(r"[Pp]roperty (\w+)", reason)
     if found and found[1] in kind.properties:
         return found[1]
-    words = re.findall(r"\w+", reason)
-    folded = {word.lower() for word in words}
-    return next((name for name in kind.properties if name.lower() in folded), None)
+    words = {word.lower() for word in re.findall(r"\w+", reason)}
+    squeezed = re.sub(r"\W", "", reason).lower()
+    humps = tuple(hump for hump in re.findall(r"[A-Z][a-z]+", reason) if len(hump) > 6)
+    given = list(resource.properties)
+    several = [name for name in given if re.search(r"[a-z][A-Z]", name)]
+    return next(
+        iter(
+            [name for name in given if name.lower() in words]
+            + [name for name in several if name.lower() in squeezed]
+            + [name for name in given if name.startswith(humps)]
+            + [name for name in kind.properties if name.lower() in words]
+        ),
+        None,
+    )
 
 
 def _is_gone(error: ServiceError) -> bool:
