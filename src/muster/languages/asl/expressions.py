@@ -36,7 +36,13 @@ def _reader(text: str) -> Callable[[Environment], Any]:
     path = compile_path(text)
     root, read = path.root, path.read
     if root == "$":
-        return lambda env: read(env.document)
+
+        def document(env: Environment) -> Any:
+            if env.document is None:
+                raise Refused(RUNTIME, "Unable to apply Path transformation to null or empty input.")  # observed
+            return read(env.document)
+
+        return document
     if root == "$$":
         return lambda env: read(env.context())
     name = root.removeprefix("$")
@@ -52,8 +58,6 @@ def _reader(text: str) -> Callable[[Environment], Any]:
 
 def path(text: str, field: str) -> Evaluator:
     """A JSONPath into the document, the context object (`$$`) or a variable (`$name`)."""
-    if text == "$":
-        return lambda env: env.document
     reader = _reader(text)
 
     def evaluate(env: Environment) -> Any:
@@ -90,7 +94,7 @@ def reference(text: str) -> Writer:
         try:
             return write(document, value)
         except PathError as why:
-            raise Refused(RESULT_PATH, f'Unable to apply step "{text}" to input {dumps(document)}.') from why
+            raise Refused(RESULT_PATH, f"Unable to apply ReferencePath {text} to input {dumps(document)}") from why
 
     return combine
 

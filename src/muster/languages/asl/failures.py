@@ -17,7 +17,9 @@ ITEM_READER_FAILED = "States.ItemReaderFailed"
 NO_CHOICE = "States.NoChoiceMatched"
 QUERY_EVALUATION = "States.QueryEvaluationError"
 RESULT_WRITER_FAILED = "States.ResultWriterFailed"
-RESULT_PATH = "States.ResultPathMatchFailure"
+# The guide calls it States.ResultPathMatchFailure; AWS was observed to raise this name. A Catch may use either.
+RESULT_PATH = "States.ReferencePathConflict"
+RESULT_PATH_DOCUMENTED = "States.ResultPathMatchFailure"
 RUNTIME = "States.Runtime"
 TASK_FAILED = "States.TaskFailed"
 THRESHOLD = "States.ExceedToleratedFailureThreshold"
@@ -84,5 +86,7 @@ def matches(failure: Failure, names: Iterable[str]) -> bool:
         if name == TASK_FAILED and error not in (TIMEOUT, HEARTBEAT_TIMEOUT, DATA_LIMIT):
             return True
         if name == TIMEOUT and error == HEARTBEAT_TIMEOUT:
+            return True
+        if name == RESULT_PATH_DOCUMENTED and error == RESULT_PATH:
             return True
     return False

@@ -100,10 +100,10 @@ def leave(
     for member in ("since", "event", "tries", "fan"):
         frame.pop(member, None)
     if target is None:
-        run.finished.append((frame, output))
+        run.queue.append((frame, output))
     else:
         frame["at"], frame["input"] = target, output
-        run.ready.append(frame["n"])
+        run.queue.append(frame["n"])
 
 
 def too_large(name: str) -> str:
@@ -143,7 +143,7 @@ def fail(run: Run, frame: Frame, failure: Failure) -> None:
                 caught(run, frame, state, catcher, failure)
                 run.stopped = None
                 return
-    run.finished.append((frame, failure))
+    run.queue.append((frame, failure))
 
 
 def _note_failed(run: Run, frame: Frame, state: Working, failure: Failure) -> None:

@@ -13,6 +13,7 @@ frame}, "ready": [frame numbers]}`. A frame is a place where the execution stand
   its retriers; `fan` the book-keeping of a Parallel or Map state.
 """
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,10 +72,11 @@ class Run:
         self.first = self.next
         self.serial: int = state["serial"]
         self.frames: dict[str, Frame] = {number: dict(frame) for number, frame in state["frames"].items()}
-        self.ready: list[int] = list(state["ready"])
+        # In the order in which they came about: frames that can move (their numbers), and frames that ended, with their
+        # output or their Failure.
+        self.queue: deque[int | tuple[Frame, Any]] = deque(state["ready"])
         self.entries: list[Entry] = []
         self.commands: list[Command] = []
-        self.finished: list[tuple[Frame, Any]] = []  # frames that ended, with their output or their Failure
         self.outcome: Outcome | None = None
         self.transitions = 0
         self.trace: dict[str, Any] | None = None
@@ -82,7 +84,11 @@ class Run:
 
     def state(self) -> dict[str, Any]:
         """The execution state as it now stands."""
-        return {"next": self.next, "serial": self.serial, "frames": self.frames, "ready": self.ready}
+        return {"next": self.next, "serial": self.serial, "frames": self.frames, "ready": self.ready()}
+
+    def ready(self) -> list[int]:
+        """The frames that can move."""
+        return [number for number in self.queue if isinstance(number, int)]
 
     def keep(self) -> None:
         """Remember where the execution stands, in case it ends here and is redriven."""
@@ -132,7 +138,7 @@ class Run:
             "vars": {},
         }
         self.frames[str(number)] = frame
-        self.ready.append(number)
+        self.queue.append(number)
         return frame
 
     def children(self, parent: Frame) -> list[Frame]:
@@ -145,8 +151,8 @@ class Run:
             self.drop(child)
         self.release(frame, abandoned=True)
         del self.frames[str(frame["n"])]
-        if frame["n"] in self.ready:
-            self.ready.remove(frame["n"])
+        if frame["n"] in self.queue:
+            self.queue.remove(frame["n"])
 
     def release(self, frame: Frame, *, abandoned: bool = False) -> None:
         """The frame's attempt is over."""

@@ -66,8 +66,8 @@ def _decision(run: Run) -> Decision:
         for frame in run.frames.values():
             run.release(frame, abandoned=True)
         run.frames = run.stopped or {}
-        run.ready.clear()
-    return Decision(run.state(), run.entries, run.first, run.commands, run.outcome, bool(run.ready), run.transitions)
+        run.queue.clear()
+    return Decision(run.state(), run.entries, run.first, run.commands, run.outcome, bool(run.queue), run.transitions)
 
 
 def _take(run: Run, cause: Cause) -> None:
@@ -112,7 +112,7 @@ def _redrive(run: Run, count: int) -> None:
             frame.pop(member, None)
         if not run.children(frame):
             frame.pop("fan", None)
-            run.ready.append(frame["n"])
+            run.queue.append(frame["n"])
 
 
 def _end(run: Run, status: str, kind: str, error: str | None, cause: str | None) -> None:
@@ -123,19 +123,22 @@ def _end(run: Run, status: str, kind: str, error: str | None, cause: str | None)
 
 
 def _go_on(run: Run, budget: int) -> None:
-    """Move frames until none can move by itself."""
-    while run.outcome is None:
-        if run.finished:
-            frame, result = run.finished.pop()
-            if frame["up"] is None:
-                conclude(run, frame, result)
-            else:
-                _guarded(run, run.frames[str(frame["up"])], (frame, result))
-        elif run.ready and run.transitions < budget:
-            frame = run.frames[str(run.ready.pop(0))]
-            _guarded(run, frame, None)
+    """Move frames until none can move by itself, or the budget is spent."""
+    while run.outcome is None and run.queue:
+        if run.transitions < budget:
+            turn = run.queue.popleft()
         else:
-            return
+            ended = next((one for one in run.queue if isinstance(one, tuple)), None)
+            if ended is None:
+                return
+            run.queue.remove(ended)
+            turn = ended
+        if isinstance(turn, int):
+            _guarded(run, run.frames[str(turn)], None)
+        elif turn[0]["up"] is None:
+            conclude(run, *turn)
+        elif str(turn[0]["n"]) in run.frames:
+            _guarded(run, run.frames[str(turn[0]["up"])], turn)
 
 
 def _guarded(run: Run, frame: Frame, what: Any) -> None:
@@ -161,9 +164,9 @@ def _failed(run: Run, frame: Frame, failure: Failure) -> None:
     try:
         fail(run, frame, failure)
     except Refused as refused:  # a catcher's own expressions
-        run.finished.append((frame, failure_of(frame, refused)))
+        run.queue.append((frame, failure_of(frame, refused)))
     except StateFailed as why:
-        run.finished.append((frame, why.failure))
+        run.queue.append((frame, why.failure))
 
 
 def _work(run: Run, frame: Frame, state: State) -> None:
@@ -187,7 +190,7 @@ def _work(run: Run, frame: Frame, state: State) -> None:
             error = state.error(env) if state.error is not None else None
             cause = state.cause(env) if state.cause is not None else None
             run.keep()
-            run.finished.append((frame, Failure(error, cause)))
+            run.queue.append((frame, Failure(error, cause)))
         case Parallel():
             fanout.start_parallel(run, frame, state)
         case Map(distributed=True):
