@@ -75,6 +75,37 @@ def start_iteration(run: Run, frame: Frame, state: Map, last: int) -> None:
     run.record(child, "MapIterationStarted", {"name": state.name, "index": index})
 
 
+def mocked(run: Run, frame: Frame, state: Parallel | Map) -> None:
+    """Do all but run the branches or iterations: their results are given (TestState)."""
+    trace = run.trace if run.trace is not None else {}
+    document = frame["input"] if state.jsonata else effective_input(run, frame, state)
+    env = run.environment(frame, document)
+    if state.parameters is not None:
+        trace["afterArguments" if state.jsonata else "afterParameters"] = state.parameters(env)
+    if isinstance(state, Map):
+        items = state.items(env) if state.items is not None else document
+        trace["afterItemsPath"] = items
+        if state.item_selector is not None and isinstance(items, list):
+            selected = []
+            for index, value in enumerate(items):
+                seen = run.environment(frame, document)
+                seen.context()["Map"] = {"Item": {"Index": index, "Value": value}}
+                selected.append(state.item_selector(seen))
+            trace["afterItemSelector"] = selected
+        for name, setting in (
+            ("maxConcurrency", state.concurrency),
+            ("toleratedFailureCount", state.tolerated_count),
+            ("toleratedFailurePercentage", state.tolerated_percentage),
+        ):
+            if setting is not None:
+                trace[name] = setting(env)
+    if isinstance(run.mock, Failure):
+        fail(run, frame, run.mock)
+        return
+    trace["result"] = run.mock[0]
+    finish(run, frame, state, run.mock[0])
+
+
 def branch_ended(run: Run, child: Frame, result: Any) -> None:
     """A branch or an iteration has ended, with its output or with a Failure."""
     parent = run.frames[str(child["up"])]

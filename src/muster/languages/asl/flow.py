@@ -96,6 +96,8 @@ def leave(
     if assigned:
         details["assignedVariables"] = {name: dumps(value) for name, value in assigned.items()}
         frame["vars"] = {**frame["vars"], **assigned}
+        if run.trace is not None:
+            run.trace["variables"] = frame["vars"]
     run.record(frame, f"{state.kind}StateExited", details)
     for member in ("since", "event", "tries", "fan"):
         frame.pop(member, None)
@@ -138,8 +140,10 @@ def fail(run: Run, frame: Frame, failure: Failure) -> None:
             run.stopped = None
             return
         _note_failed(run, frame, state, failure)
-        for catcher in state.catchers:
+        for place, catcher in enumerate(state.catchers):
             if matches(failure, catcher.errors):
+                if run.trace is not None:
+                    run.trace["errorDetails"] = {"catchIndex": place}
                 caught(run, frame, state, catcher, failure)
                 run.stopped = None
                 return
@@ -161,6 +165,8 @@ def retry(run: Run, frame: Frame, state: Working, failure: Failure) -> bool:
         if tries[place] >= retrier.attempts_max:
             return False
         delay = delay_seconds(retrier, tries[place], run.world.chance.random() if retrier.full_jitter else None)
+        if run.trace is not None:
+            run.trace["errorDetails"] = {"retryIndex": place, "retryBackoffIntervalSeconds": int(delay)}
         tries[place] += 1
         frame["tries"] = tries
         frame.pop("fan", None)

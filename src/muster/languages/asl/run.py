@@ -79,7 +79,8 @@ class Run:
         self.commands: list[Command] = []
         self.outcome: Outcome | None = None
         self.transitions = 0
-        self.trace: dict[str, Any] | None = None
+        self.trace: dict[str, Any] | None = None  # the stages of the data flow, when somebody wants to see them
+        self.mock: Any = None  # what a Map or Parallel state answers without running: a boxed value or a Failure
         self.stopped: dict[str, Frame] | None = None  # the frames when a failure began its way outwards
 
     def state(self) -> dict[str, Any]:

@@ -48,11 +48,20 @@ def step(machine: Machine, state: dict[str, Any], cause: Cause, world: World, *,
 
 
 def inspect(
-    machine: Machine, state: dict[str, Any], cause: Cause, world: World, trace: dict[str, Any], *, budget: int = 1
+    machine: Machine,
+    state: dict[str, Any],
+    cause: Cause,
+    world: World,
+    trace: dict[str, Any],
+    *,
+    budget: int = 1,
+    mock: Any = None,
 ) -> Decision:
-    """A step that notes the stages of the data flow in `trace` (TestState's inspection data)."""
+    """A step that notes the stages of the data flow in `trace` (TestState's inspection data). `mock` is what a Map or
+    Parallel state answers without running: a Failure, or a tuple of one value."""
     run = Run(machine, state, world)
     run.trace = trace
+    run.mock = mock
     _take(run, cause)
     _go_on(run, budget)
     return _decision(run)
@@ -191,6 +200,8 @@ def _work(run: Run, frame: Frame, state: State) -> None:
             cause = state.cause(env) if state.cause is not None else None
             run.keep()
             run.queue.append((frame, Failure(error, cause)))
+        case Parallel() | Map() if run.mock is not None:
+            fanout.mocked(run, frame, state)
         case Parallel():
             fanout.start_parallel(run, frame, state)
         case Map(distributed=True):

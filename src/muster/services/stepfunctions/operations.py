@@ -97,6 +97,7 @@ OPERATIONS = {
             "stateName",
             "mock",
             "context",
+            "stateConfiguration",
         ),
     ),
     "DescribeMapRun": Operation(mapruns.describe, _accepts("mapRunArn"), reads=True),

@@ -15,7 +15,7 @@ from botocore.model import ListShape, MapShape, Shape, StructureShape
 from muster.errors import ServiceError, unsupported
 from muster.languages import asl
 from muster.languages.asl import timestamps
-from muster.languages.asl.definition import Map, Parallel, State, Task, Wait
+from muster.languages.asl.definition import Map, Parallel, State, Task, Wait, Working
 from muster.languages.asl.expressions import dumps
 from muster.languages.asl.integrations import Kind
 from muster.languages.asl.messages import (
@@ -79,18 +79,36 @@ def test_state(tx: Transaction, request: Request) -> Answer:
     world = asl.World(tx.now, tx, tx.region, tx.account, context, override=override)
     beginning = asl.beginning(machine, document, scope=scope, variables=variables)
     beginning["frames"]["0"]["at"] = name
+    _configure(state, beginning["frames"]["0"], request.get("stateConfiguration") or {})
     trace: dict[str, Any] = {}
-    if mock is not None and isinstance(state, Map | Parallel):
-        raise unsupported("TestState with a mock of a Map or Parallel state")
-    decision = asl.inspect(machine, beginning, Started({}), world, trace)
+    whole: Any = None
+    if isinstance(state, Map | Parallel):
+        if mock is None:
+            raise unsupported(f"TestState of a {state.kind} state without a mock")
+        whole = asl.Failure(answer.error, answer.cause) if isinstance(answer, Failed) else (answer,)
+    decision = asl.inspect(machine, beginning, Started({}), world, trace, mock=whole)
     cause = _answered(tx, state, decision.commands, answer)
     while cause is not None:
         decision = asl.inspect(machine, decision.state, cause, world, trace, budget=0)
         cause = _answered(tx, state, decision.commands, answer)
     result = _result(name, decision)
     if request.get("inspectionLevel", "INFO") != "INFO":
-        result["inspectionData"] = {"input": text, **{stage: dumps(value) for stage, value in trace.items()}}
+        shown = {stage: value if stage in _VALUES else dumps(value) for stage, value in trace.items()}
+        result["inspectionData"] = {"input": text, **shown}
     return result
+
+
+# Inspection data that is not JSON text.
+_VALUES = frozenset({"errorDetails", "maxConcurrency", "toleratedFailureCount", "toleratedFailurePercentage"})
+
+
+def _configure(state: State, frame: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """`stateConfiguration`: how often the retriers have been used already."""
+    for name in given:
+        if name != "retrierRetryCount":
+            raise unsupported(f"stateConfiguration.{name} of TestState")
+    if given.get("retrierRetryCount") and isinstance(state, Working):
+        frame["tries"] = [int(given["retrierRetryCount"])] * len(state.retriers)
 
 
 def _machine(request: Request) -> tuple[asl.Machine, str]:
