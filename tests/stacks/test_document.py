@@ -46,6 +46,14 @@ def test_dates_stay_the_text_that_they_are() -> None:
     assert document.read("Version: 2012-10-17") == {"Version": "2012-10-17"}
 
 
+def test_keys_are_texts_also_where_yaml_sees_a_number() -> None:
+    assert document.read("Mappings: {000123: {1: a}}") == {"Mappings": {"000123": {"1": "a"}}}
+
+
+def test_aliases_are_read_where_the_template_is_written_anew() -> None:
+    assert document.read("a: &x {k: 1}\nb: {<<: *x, l: 2}", aliases=True)["b"] == {"k": 1, "l": 2}
+
+
 def test_flow_mapping_of_yaml_is_read_too() -> None:
     assert document.read("{Resources: {A: {Type: B}}}") == {"Resources": {"A": {"Type": "B"}}}
 
@@ -59,6 +67,8 @@ def test_flow_mapping_of_yaml_is_read_too() -> None:
         ('{"a": ', "JSON not well-formed"),
         ("a: 1\na: 2", "duplicate key a at line 2"),
         ("a: !Nonsense b", "unknown function !Nonsense at line 1"),
+        ("a: &x [1]\nb: [*x]", r"aliases are not allowed in CloudFormation templates: \*x at line 2"),
+        ("a: " + "[" * 5000, "nested too deeply|YAML not well-formed"),
         ("a: !!python/object/apply:os.system [ls]", "YAML not well-formed"),
     ],
 )

@@ -42,6 +42,27 @@ def test_hidden_parameters_are_not_shown(stacks: Deployer) -> None:
     assert shown == given(Secret="****", Size="3")
 
 
+def test_hidden_values_appear_in_no_event(stacks: Deployer) -> None:
+    secret = {
+        "Parameters": {"Secret": {"Type": "String", "NoEcho": True}},
+        "Resources": {
+            "Q": {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": {"Fn::Sub": "q-${Secret}"}}},
+            "Bad": {"Type": "AWS::SQS::Queue", "Properties": {"DelaySeconds": {"Ref": "Secret"}}},
+        },
+    }
+    stacks.create(secret, Parameters=given(Secret="hush"))
+    events = stacks("DescribeStackEvents", StackName="demo")["StackEvents"]
+    shown = orjson.dumps([[event.get("ResourceProperties") for event in events], stacks.stack()]).decode()
+    assert "hush" not in shown
+    assert "q-****" in shown
+
+
+def test_deeply_nested_template_is_refused(stacks: Deployer) -> None:
+    name = '{"Fn::Join": ["", [' * 400 + '"x"' + "]]}" * 400
+    text = '{"Resources": {"Q": {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": ' + name + "}}}}"
+    assert "nested too deeply" in refused(stacks, "CreateStack", StackName="demo", TemplateBody=text).message
+
+
 def test_parameters_keep_their_values_only_on_wish(stacks: Deployer) -> None:
     stacks.create(SECRET, Parameters=given(Secret="x", Size="4"))
     keep = [{"ParameterKey": "Secret", "UsePreviousValue": True}, {"ParameterKey": "Size", "UsePreviousValue": True}]

@@ -127,6 +127,27 @@ def test_bucket_tells_a_queue_about_objects(stack: Stack) -> None:
     assert queue["Filter"]["Key"]["FilterRules"][0]["Value"] == ".csv"
 
 
+def test_bucket_policy_is_put_on_its_bucket(stack: Stack) -> None:
+    policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Principal": "*", "Action": "s3:*"}]}
+    stack.good(
+        B=resource("AWS::S3::Bucket"), P=resource("AWS::S3::BucketPolicy", Bucket=ref("B"), PolicyDocument=policy)
+    )
+    assert orjson.loads(stack.world.call("s3", "GetBucketPolicy", Bucket=stack.id("B"))["Policy"]) == policy
+    stack.gone()
+
+
+def test_bucket_that_misses_uploads_in_parts_is_pointed_out(stack: Stack) -> None:
+    notice = {"Event": "s3:ObjectCreated:Put", "Queue": att("Q", "Arn")}
+    stack.good(
+        B=resource("AWS::S3::Bucket", NotificationConfiguration={"QueueConfigurations": [notice]}),
+        Q=resource("AWS::SQS::Queue"),
+    )
+    told = stack.world.call("cloudformation", "DescribeStackEvents", StackName="demo")["StackEvents"]
+    warnings = [e["ResourceStatusReason"] for e in told if "Warning" in e.get("ResourceStatusReason", "")]
+    assert len(warnings) == 1
+    assert "CompleteMultipartUpload" in warnings[0]
+
+
 @pytest.mark.parametrize(
     ("configuration", "told"),
     [

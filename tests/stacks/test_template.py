@@ -36,6 +36,7 @@ def one(**attributes: Any) -> dict[str, Any]:
         (one(Condition="Nowhere"), "Condition Nowhere of resource R is not defined"),
         (one(Type="AWS::CloudFormation::Stack"), "does not support nested stacks: resource R"),
         (one(Type="Custom::Thing"), "does not support custom resources: resource R"),
+        ({"Resources": {"Fn::ForEach::X": []}}, "does not support the function Fn::ForEach among resources"),
         ({"Resources": {"a-b": {"Type": "AWS::SQS::Queue"}}}, "a-b is non alphanumeric"),
         ({"Resources": {"R": {}}}, "must have a Type"),
         ({**one(), "Outputs": {"O": {}}}, "Output O must have a Value"),

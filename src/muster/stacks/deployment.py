@@ -15,7 +15,7 @@ from muster.stacks import intrinsics, records
 from muster.stacks import template as templates
 from muster.stacks.intrinsics import resolve
 from muster.stacks.names import Names
-from muster.stacks.parameters import text_of
+from muster.stacks.parameters import HIDDEN, text_of
 from muster.stacks.problem import Problem, suggestion
 from muster.stacks.records import Event, Kept
 from muster.stacks.resources import KINDS, Change, Kind, Made, Work
@@ -57,6 +57,7 @@ class Deployment:
     stack_name: str
     stack_id: str
     tags: Mapping[str, str] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()  # values of parameters with NoEcho, which no event may show
     events: list[Event] = field(default_factory=list)
     changes: list[Changed] = field(default_factory=list)
     kept: list[Kept] = field(default_factory=list)
@@ -67,6 +68,8 @@ class Deployment:
     def run(self, template: Template, values: Mapping[str, str], before: list[Kept]) -> None:
         """Make the stack's resources those of the template. Problem: the template is wrong; Failed: a resource is."""
         names = names_of(self.tx, template, values, self.stack_name, self.stack_id)
+        hidden = [values[name] for name, parameter in template.parameters.items() if parameter.is_hidden]
+        self.secrets = tuple(value for value in hidden if value)
         ordered = checked(template, names)
         had = {one.logical_id: one for one in before}
         replaced: dict[str, Kept] = {}
@@ -232,11 +235,25 @@ class Deployment:
         reason: str | None = None,
         properties: Any = None,
     ) -> None:
-        shown = None if properties is None else records.text(properties)
-        self.events.append(Event(logical_id, physical_id, type_, status, reason, shown))
+        shown = None if properties is None else records.text(masked(properties, self.secrets))
+        self.events.append(Event(logical_id, physical_id, type_, status, masked(reason, self.secrets), shown))
 
     def _of_stack(self, status: str, reason: str | None = None) -> Event:
         return Event(self.stack_name, self.stack_id, records.STACK, status, reason)
+
+
+def masked(value: Any, secrets: tuple[str, ...]) -> Any:
+    """The value with every secret in its texts covered."""
+    if not secrets:
+        return value
+    if isinstance(value, dict):
+        return {key: masked(item, secrets) for key, item in value.items()}
+    if isinstance(value, list):
+        return [masked(item, secrets) for item in value]
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, HIDDEN)
+    return value
 
 
 def names_of(tx: Transaction, template: Template, values: Mapping[str, str], stack_name: str, stack_id: str) -> Names:

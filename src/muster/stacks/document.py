@@ -1,7 +1,7 @@
 """Template text ↔ plain data: JSON, or YAML with CloudFormation's short forms (`!Ref`, `!Sub`, …).
 
-Keeps true: reading never makes anything but plain data (no YAML object tags), and a short form reads exactly as its
-long form. Does not know what a template means.
+Keeps true: reading never makes anything but plain data (no YAML object tags), a short form reads exactly as its long
+form, and keys are texts. Does not know what a template means.
 """
 
 from collections.abc import Mapping
@@ -45,11 +45,22 @@ def _mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
     loader.flatten_mapping(node)
     made: dict[Any, Any] = {}
     for key_node, value_node in node.value:
-        key = loader.construct_object(key_node, deep=True)
+        # CloudFormation's keys are texts, also where YAML sees a number: an account id, say.
+        key = key_node.value if isinstance(key_node, yaml.ScalarNode) else loader.construct_object(key_node, deep=True)
         if key in made:
             raise Problem(f"Template format error: duplicate key {key} at line {key_node.start_mark.line + 1}.")
         made[key] = loader.construct_object(value_node, deep=True)
     return made
+
+
+def _yaml(text: str, aliases: bool) -> Any:
+    for event in () if aliases else yaml.parse(text, yaml.SafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            raise Problem(
+                "Template error: YAML aliases are not allowed in CloudFormation templates:"
+                f" *{event.anchor} at line {event.start_mark.line + 1 if event.start_mark else 0}."
+            )
+    return yaml.load(text, _Loader)
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -60,19 +71,24 @@ _Loader.add_multi_constructor("!", _short)
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
-def read(text: str) -> dict[str, Any]:
-    """The template that `text` holds; Problem when it holds none."""
+def read(text: str, *, aliases: bool = False) -> dict[str, Any]:
+    """The template that `text` holds; Problem when it holds none.
+
+    CloudFormation takes no YAML aliases; a client that writes the template anew before it is sent may allow them.
+    """
     if not text.strip():
         raise Problem("Template format error: the template is empty.")
     try:
-        found = orjson.loads(text) if text.lstrip().startswith("{") else yaml.load(text, _Loader)
+        found = orjson.loads(text) if text.lstrip().startswith("{") else _yaml(text, aliases)
     except orjson.JSONDecodeError as error:
         try:
-            found = yaml.load(text, _Loader)
+            found = _yaml(text, aliases)
         except yaml.YAMLError:
             raise Problem(f"Template format error: JSON not well-formed ({error}).") from None
     except yaml.YAMLError as error:
         raise Problem(f"Template format error: YAML not well-formed ({' '.join(str(error).split())}).") from None
+    except RecursionError:
+        raise Problem("Template format error: the template is nested too deeply.") from None
     if not isinstance(found, dict):
         raise Problem("Template format error: the template is not an object.")
     return found

@@ -11,7 +11,7 @@ from typing import Any
 from muster.errors import ServiceError
 from muster.stacks import document, parameters, records, serverless
 from muster.stacks import template as templates
-from muster.stacks.deployment import Changed, Deployment, Failed, checked, names_of
+from muster.stacks.deployment import Changed, Deployment, Failed, checked, masked, names_of
 from muster.stacks.problem import Problem
 from muster.stacks.records import STACK, Event, Kept, Stack, refused
 from muster.stacks.resources import KINDS
@@ -73,6 +73,8 @@ def understand(tx: Transaction, given: Given, name: str, stack: Stack | None) ->
         checked(template, names_of(tx, template, values, name, stack_id))
     except Problem as problem:
         raise refused(str(problem)) from problem
+    except RecursionError:
+        raise refused("Template format error: the template is nested too deeply.") from None
     tags = given.tags if given.tags is not None else (stack.tags if stack is not None else {})
     return Wanted(given.body, document.write(processed), template, values, tags, given.capabilities)
 
@@ -149,7 +151,7 @@ def create(tx: Transaction, stack: Stack, wanted: Wanted, on_failure: str = "ROL
         with tx.savepoint():
             _deployed(tx, stack, wanted, [], deployment)
     except (Failed, Problem) as error:
-        reason = _told(error)
+        reason = masked(_told(error), deployment.secrets)
         deployment.outputs = []
         undone = [
             Event(one.logical_id, one.physical_id, one.type, "DELETE_COMPLETE") for one in _made(deployment.events)
@@ -193,7 +195,7 @@ def update(tx: Transaction, stack: Stack, wanted: Wanted) -> Stack:
         with tx.savepoint():
             _deployed(tx, stack, wanted, before, deployment)
     except (Failed, Problem) as error:
-        reason = _told(error)
+        reason = masked(_told(error), deployment.secrets)
         back = [Event(one.logical_id, one.physical_id, one.type, "UPDATE_COMPLETE") for one in _made(deployment.events)]
         records.append(
             tx,

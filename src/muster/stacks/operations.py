@@ -344,14 +344,15 @@ def list_imports(tx: Transaction, request: Request) -> Answer:
 
 
 def get_template(tx: Transaction, request: Request) -> Answer:
-    """The template of a stack or change set, as given or as translated."""
+    """The template of a stack or change set: as translated, unless the original is asked for."""
     if "ChangeSetName" in request:
         body = change_sets.named(tx, request["ChangeSetName"], request.get("StackName")).template
         return {"TemplateBody": body, "StagesAvailable": ["Original"]}
     if "StackName" not in request:
         raise refused("StackName or ChangeSetName must be specified.")
     stack = records.named(tx, request["StackName"])
-    processed = request.get("TemplateStage") == "Processed"
+    translated = SERVERLESS in templates.transforms_of(document.read(stack.template))
+    processed = translated and request.get("TemplateStage", "Processed") == "Processed"
     return {
         "TemplateBody": stack.processed if processed else stack.template,
         "StagesAvailable": ["Original", "Processed"],

@@ -90,7 +90,7 @@ def package(app: Path, bucket: str) -> Packaged:
     """
     file = template_of(app)
     try:
-        template = document.read(file.read_text(encoding="utf-8"))
+        template = document.read(file.read_text(encoding="utf-8"), aliases=True)
         artifacts = _Packer(file.parent, bucket).pack(template)
     except (Problem, UnicodeDecodeError) as problem:
         raise MusterError(f"{file}: {problem}") from problem

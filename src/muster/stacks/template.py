@@ -154,6 +154,8 @@ def _section(document: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _resource(name: str, body: Any, serverless: bool) -> Resource:
     place = f"resource {name}"
+    if name.startswith("Fn::ForEach"):
+        raise Problem(f"Muster does not support the function Fn::ForEach among resources: {name}.")
     if not name.isalnum() or not name.isascii():
         raise Problem(f"Template format error: Resource name {name} is non alphanumeric.")
     if not isinstance(body, dict) or not isinstance(body.get("Type"), str):

@@ -110,7 +110,6 @@ KINDS = (
         "PolicyDocument PolicyName",
     ),
     _kind("AWS::IAM::RolePolicy", _inline, "PolicyDocument", "PolicyName RoleName", "", "PolicyName RoleName"),
-    _kind("AWS::S3::BucketPolicy", _recorded, "PolicyDocument", "Bucket", "", "Bucket PolicyDocument"),
     _kind("AWS::SQS::QueuePolicy", _recorded, "PolicyDocument Queues", "", "Id", "PolicyDocument Queues"),
     _kind("AWS::SNS::TopicPolicy", _recorded, "PolicyDocument Topics", "", "Id", "PolicyDocument Topics"),
     _kind(

@@ -10,6 +10,7 @@ from muster.stacks.resources.kind import (
     Properties,
     Work,
     changed,
+    document,
     properties,
     set_tags,
     tag_list,
@@ -98,6 +99,21 @@ _BUCKET_SETTINGS: Mapping[str, tuple[str, str, Any, str | None]] = {
 }
 
 
+def _advise(work: Work, given: Properties) -> None:
+    """Point out a bucket that tells only of objects put at once: an upload in parts is told of by another name."""
+    sections = given.get("NotificationConfiguration", {})
+    listed = {item["Event"] for section in sections.values() if isinstance(section, list) for item in section}
+    if "s3:ObjectCreated:Put" in listed and not listed & {
+        "s3:ObjectCreated:*",
+        "s3:ObjectCreated:CompleteMultipartUpload",
+    }:
+        work.warn(
+            f"Warning: the bucket {work.logical_id} tells of s3:ObjectCreated:Put but not of"
+            " s3:ObjectCreated:CompleteMultipartUpload: files that clients upload in parts (usually from 8 MB on) will be"
+            " missed."
+        )
+
+
 def _set_bucket(work: Work, bucket: str, old: Properties, new: Properties) -> None:
     for name, (put, member, spelled, remove) in _BUCKET_SETTINGS.items():
         if old.get(name) == new.get(name):
@@ -111,6 +127,8 @@ def _set_bucket(work: Work, bucket: str, old: Properties, new: Properties) -> No
             work.call("s3", put, Bucket=bucket, NotificationConfiguration={})
         else:
             work.call("s3", put, Bucket=bucket, VersioningConfiguration={"Status": "Suspended"})
+    if changed(old, new, "NotificationConfiguration"):
+        _advise(work, new)
     if changed(old, new, "Tags"):
         tags = tag_list(new)
         if tags:
@@ -154,6 +172,30 @@ BUCKET = Kind(
     _delete_bucket,
     frozenset(("Arn", "DomainName", "DualStackDomainName", "RegionalDomainName", "WebsiteURL")),
     name="BucketName",
+)
+
+
+def _put_policy(work: Work, new: Properties) -> Made:
+    work.call("s3", "PutBucketPolicy", Bucket=new.get("Bucket"), Policy=document(new.get("PolicyDocument")))
+    return Made(str(new["Bucket"]))
+
+
+def _update_policy(work: Work, made: Made, old: Properties, new: Properties) -> Made:
+    _put_policy(work, new)
+    return made
+
+
+def _delete_policy(work: Work, made: Made, old: Properties) -> None:
+    work.call("s3", "DeleteBucketPolicy", Bucket=made.physical_id)
+
+
+BUCKET_POLICY = Kind(
+    "AWS::S3::BucketPolicy",
+    properties("PolicyDocument", replace="Bucket"),
+    _put_policy,
+    _update_policy,
+    _delete_policy,
+    required=("Bucket", "PolicyDocument"),
 )
 
 # --- tables ----------------------------------------------------------------------------------------------------------
@@ -277,4 +319,4 @@ TABLE = Kind(
     name="TableName",
 )
 
-KINDS = (BUCKET, TABLE)
+KINDS = (BUCKET, BUCKET_POLICY, TABLE)
