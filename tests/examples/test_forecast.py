@@ -66,6 +66,28 @@ def test_a_second_delivery_of_the_same_event_does_nothing(forecast: Forecast) ->
     assert forecast.executions() == ["SUCCEEDED", "SUCCEEDED"]
 
 
+def test_an_older_upload_that_arrives_late_changes_nothing(forecast: Forecast) -> None:
+    forecast.upload(WAREHOUSE)
+    machine = forecast.output("StateMachineArn")
+    first = forecast.world.call("stepfunctions", "ListExecutions", stateMachineArn=machine)["executions"][0]
+    event = forecast.world.call("stepfunctions", "DescribeExecution", executionArn=first["executionArn"])["input"]
+    forecast.upload(WAREHOUSE, b"PAR1 corrected")
+    newest = forecast.record("warehouse")
+    forecast.world.call("stepfunctions", "StartExecution", stateMachineArn=machine, input=event)
+    forecast.world.settle()
+    assert forecast.record("warehouse") == newest
+    assert forecast.functions.calls == [("warehouse", "2023_10")] * 2
+
+
+@pytest.mark.parametrize("folder", ["2023/", "in/año 2023+10 (a)%20/", "a:b=c/"])
+def test_files_in_folders_with_awkward_names_arrive(forecast: Forecast, folder: str) -> None:
+    key = folder + WAREHOUSE
+    forecast.world.call("s3", "PutObject", Bucket="warehouse-000000000000", Key=key, Body=b"PAR1")
+    forecast.world.settle()
+    assert forecast.record("warehouse")["key"] == key
+    assert forecast.status("warehouse") == "Completed"
+
+
 def test_failed_warehouse_is_visible_and_blocks_sales_until_a_corrected_one_comes(forecast: Forecast) -> None:
     forecast.upload(SALES)
     forecast.functions.failing.add(WAREHOUSE)

@@ -11,6 +11,8 @@ from muster.services import lambda_, sqs, stepfunctions
 from muster.stacks import SERVICE
 from muster.stacks.document import read
 from muster.stacks.package import CAPABILITIES
+from muster.stacks.resources import KINDS
+from muster.stacks.serverless import translate
 from muster.testing import World
 
 Deployer = Any  # the fixture's own class, which lives in conftest
@@ -292,3 +294,43 @@ def test_globals_and_parameters_reach_the_functions(stacks: Deployer) -> None:
     updated = stacks.update(body + template(FUNCTION), Parameters=[{"ParameterKey": "Seconds", "ParameterValue": "8"}])
     assert updated["StackStatus"] == "UPDATE_COMPLETE"
     assert stacks.world.call("lambda", "GetFunctionConfiguration", FunctionName=name)["Timeout"] == 8
+
+
+def test_every_event_of_a_function_becomes_its_trigger_with_all_properties() -> None:
+    body = template(
+        """
+Bucket: {Type: AWS::S3::Bucket}
+Queue: {Type: AWS::SQS::Queue}
+Topic: {Type: AWS::SNS::Topic}
+"""
+        + FUNCTION
+        + """
+    Policies: [{SQSSendMessagePolicy: {QueueName: !GetAtt Queue.QueueName}}]
+    Events:
+      File: {Type: S3, Properties: {Bucket: !Ref Bucket, Events: "s3:ObjectCreated:*"}}
+      Message:
+        Type: SQS
+        Properties:
+          Queue: !GetAtt Queue.Arn
+          BatchSize: 5
+          FunctionResponseTypes: [ReportBatchItemFailures]
+          ScalingConfig: {MaximumConcurrency: 20}
+      Notice: {Type: SNS, Properties: {Topic: !Ref Topic}}
+      Hourly: {Type: Schedule, Properties: {Schedule: rate(1 hour)}}
+      Rule: {Type: EventBridgeRule, Properties: {Pattern: {source: [a]}, RetryPolicy: {MaximumRetryAttempts: 1}}}
+"""
+    )
+    made = translate(read(body), {}, "us-east-1")["Resources"]
+    mapping = made["FunctionMessage"]["Properties"]
+    assert mapping["BatchSize"] == 5
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 20}
+    assert made["Bucket"]["Properties"]["NotificationConfiguration"]["LambdaConfigurations"][0]["Event"]
+    assert made["FunctionNotice"]["Type"] == "AWS::SNS::Subscription"
+    assert made["FunctionHourly"]["Properties"]["ScheduleExpression"] == "rate(1 hour)"
+    assert made["FunctionRule"]["Properties"]["Targets"][0]["RetryPolicy"] == {"MaximumRetryAttempts": 1}
+    assert made["FunctionRole"]["Properties"]["Policies"]
+    kinds = {resource["Type"] for resource in made.values()}
+    assert kinds <= KINDS.keys()
+    for name, resource in made.items():
+        assert resource.get("Properties", {}).keys() <= KINDS[resource["Type"]].properties.keys(), name
