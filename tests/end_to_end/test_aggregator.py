@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from muster.stacks.package import deploy
 
 from muster.cli.client import Clients
+from muster.stacks.package import deploy
 
 TEMPLATE = Path(__file__).parent / "aggregator"
 
