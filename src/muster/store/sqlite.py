@@ -211,8 +211,9 @@ class SqliteStore:
                 left = Committed()
                 try:
                     self._writer.execute("BEGIN IMMEDIATE")
+                    before = self._writer.total_changes
                     self._run_batch(batch, left)
-                    await self._sync()
+                    await self._sync(wrote=self._writer.total_changes != before)
                 except Exception as error:  # noqa: BLE001 - whatever it was, none of the batch is on disk, and each is told
                     self._undo(batch, error)
                     continue
@@ -241,8 +242,8 @@ class SqliteStore:
             if time.perf_counter() > stop_at:
                 break
 
-    async def _sync(self) -> None:
-        if self._syncer is None:
+    async def _sync(self, *, wrote: bool) -> None:
+        if self._syncer is None or not wrote:
             self._writer.execute("COMMIT")
         else:
             await asyncio.get_running_loop().run_in_executor(self._syncer, self._writer.execute, "COMMIT")
