@@ -173,6 +173,15 @@ def test_runtime_errors_are_neither_retried_nor_caught() -> None:
     assert run.waits == []
 
 
+def test_runtime_error_in_a_branch_ends_the_execution_at_once() -> None:
+    broken = machine("B", B=ending(Parameters={"a.$": "$.nope"}))
+    catch = [{"ErrorEquals": ["States.ALL"], "Next": "Caught"}]
+    parallel = {"Type": "Parallel", "Branches": [broken], "Catch": catch, "End": True}
+    run = Driver(machine(A=parallel, Caught=ending()))
+    assert run.types[2:] == ["ParallelStateStarted", "PassStateEntered", "ExecutionFailed"]
+    assert "executing the state 'B' (entered at the event id #4)" in (run.failure[1] or "")
+
+
 def test_task_failed_stands_for_everything_but_timeouts() -> None:
     catch = [{"ErrorEquals": ["States.TaskFailed"], "Next": "Caught"}]
     definition = machine(A=task(Catch=catch, TimeoutSeconds=5), Caught=ending(Result="caught"))

@@ -133,8 +133,11 @@ def fail(run: Run, frame: Frame, failure: Failure) -> None:
             "EvaluationFailed",
             {"error": failure.error, "cause": failure.cause, "location": failure.location, "state": state.name},
         )
-    run.release(frame, abandoned=True)
     run.keep()
+    if failure.terminal:
+        conclude(run, frame, failure)  # observed: without a word from the Parallel and Map states around it
+        return
+    run.release(frame, abandoned=True)
     if isinstance(state, Working):
         if retry(run, frame, state, failure):
             run.stopped = None

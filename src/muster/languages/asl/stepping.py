@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from muster.languages.asl import distributed, fanout, tasks
 from muster.languages.asl.definition import Choice, Fail, Machine, Map, Parallel, Pass, State, Succeed, Task, Wait
-from muster.languages.asl.failures import NO_CHOICE, RUNTIME, Failure, Refused, StateFailed
+from muster.languages.asl.failures import NO_CHOICE, RUNTIME, TIMEOUT, Failure, Refused, StateFailed
 from muster.languages.asl.flow import conclude, effective_input, enter, fail, failure_of, finish, pass_on
 from muster.languages.asl.messages import (
     Aborted,
@@ -92,7 +92,7 @@ def _take(run: Run, cause: Cause) -> None:
         case Aborted(error, reason):
             _end(run, "ABORTED", "ExecutionAborted", error, reason)
         case TimedOut():
-            _end(run, "TIMED_OUT", "ExecutionTimedOut", None, None)
+            _end(run, "TIMED_OUT", "ExecutionTimedOut", TIMEOUT, None)
         case (
             Taken()
             | Picked()
@@ -128,7 +128,8 @@ def _end(run: Run, status: str, kind: str, error: str | None, cause: str | None)
     details = {name: value for name, value in (("error", error), ("cause", cause)) if value is not None}
     run.entries.append((kind, 0, details))
     run.next += 1
-    run.outcome = Outcome(status, failure=Failure(error, cause))
+    # Observed: the event of a timeout names States.Timeout, the execution's description nothing.
+    run.outcome = Outcome(status, failure=Failure(error, cause) if status == "ABORTED" else None)
 
 
 def _go_on(run: Run, budget: int) -> None:
@@ -168,7 +169,7 @@ def _guarded(run: Run, frame: Frame, what: Any) -> None:
 
 
 def _failed(run: Run, frame: Frame, failure: Failure) -> None:
-    if "fan" in frame:
+    if "fan" in frame and not failure.terminal:
         fanout.abort_children(run, frame)
     try:
         fail(run, frame, failure)
