@@ -58,21 +58,17 @@ def _create(work: Work, new: Properties) -> Made:
         definition=definition_of(work, new),
         roleArn=new.get("RoleArn"),
         type=new.get("StateMachineType"),
-        loggingConfiguration=_logging(new),
+        loggingConfiguration=new.get("LoggingConfiguration"),
         tracingConfiguration=new.get("TracingConfiguration"),
         encryptionConfiguration=new.get("EncryptionConfiguration"),
         tags=tag_list(new),
     )
-    return Made(answer["stateMachineArn"], {"Arn": answer["stateMachineArn"], "Name": name, **_revision(work, answer)})
+    return Made(answer["stateMachineArn"], {"Arn": answer["stateMachineArn"], "Name": name, **_revision(answer)})
 
 
-def _logging(new: Properties) -> Any:
-    return new.get("LoggingConfiguration")
-
-
-def _revision(work: Work, answer: dict[str, Any]) -> dict[str, str]:
-    revision = answer.get("revisionId")
-    return {"StateMachineRevisionId": revision or "INITIAL"}
+def _revision(answer: dict[str, Any]) -> dict[str, str]:
+    """CloudFormation calls a machine that was never updated INITIAL."""
+    return {"StateMachineRevisionId": answer.get("revisionId") or "INITIAL"}
 
 
 def _update(work: Work, made: Made, old: Properties, new: Properties) -> Made:
@@ -82,7 +78,7 @@ def _update(work: Work, made: Made, old: Properties, new: Properties) -> Made:
     if changed(old, new, "RoleArn"):
         request["roleArn"] = new.get("RoleArn")
     if changed(old, new, "LoggingConfiguration"):
-        request["loggingConfiguration"] = _logging(new) or {"level": "OFF"}
+        request["loggingConfiguration"] = new.get("LoggingConfiguration") or {"level": "OFF"}
     if changed(old, new, "TracingConfiguration"):
         request["tracingConfiguration"] = new.get("TracingConfiguration") or {"enabled": False}
     if changed(old, new, "EncryptionConfiguration"):
@@ -90,7 +86,7 @@ def _update(work: Work, made: Made, old: Properties, new: Properties) -> Made:
     attributes = dict(made.attributes)
     if request:
         answer = work.call("stepfunctions", "UpdateStateMachine", stateMachineArn=made.physical_id, **request)
-        attributes |= _revision(work, answer)
+        attributes |= _revision(answer)
     set_tags(work, "stepfunctions", "resourceArn", made.physical_id, old, new, keys="tagKeys")
     return Made(made.physical_id, attributes)
 

@@ -14,6 +14,7 @@ from muster.stacks.resources.kind import (
     document,
     properties,
     set_tags,
+    tag_changes,
     tag_list,
     tag_map,
 )
@@ -259,17 +260,12 @@ def _update_queue(work: Work, made: Made, old: Properties, new: Properties) -> M
     }
     if attributes:
         work.call("sqs", "SetQueueAttributes", QueueUrl=made.physical_id, Attributes=attributes)
-    put, gone = _tag_changes(old, new)
+    put, gone = tag_changes(old, new)
     if gone:
         work.call("sqs", "UntagQueue", QueueUrl=made.physical_id, TagKeys=gone)
     if put:
         work.call("sqs", "TagQueue", QueueUrl=made.physical_id, Tags=put)
     return made
-
-
-def _tag_changes(old: Properties, new: Properties) -> tuple[dict[str, str], list[str]]:
-    before, after = tag_map(old) or {}, tag_map(new) or {}
-    return {k: v for k, v in after.items() if before.get(k) != v}, [k for k in before if k not in after]
 
 
 def _delete_queue(work: Work, made: Made, old: Properties) -> None:
