@@ -3,9 +3,10 @@
 from typing import Any
 
 import orjson
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from muster.languages import asl
 from muster.languages.asl.messages import Failed
 from tests.languages.asl.driving import Driver
 
@@ -131,10 +132,11 @@ class Mood:
                 return {"a": self.asked}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(scope=scopes(), document=DOCUMENTS, seed=st.integers(0, 99))
 def test_random_machine_ends_or_waits_and_replays_the_same(scope: dict[str, Any], document: Any, seed: int) -> None:
     definition = distinct(scope)
+    assume(asl.examine(orjson.dumps(definition).decode())[0] is not None)  # some have no end, which AWS refuses
 
     def run() -> Driver:
         return Driver(definition, document, worker=Mood(seed), seed=seed, history_max=300)

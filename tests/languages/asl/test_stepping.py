@@ -311,7 +311,8 @@ def test_long_run_is_cut_and_goes_on() -> None:
 
 def test_last_event_of_a_full_history_is_the_failure() -> None:
     """sfn-limits-01"""
-    loop = machine(A={"Type": "Pass", "Next": "B"}, B={"Type": "Pass", "Next": "A"})
+    again = {"Type": "Choice", "Choices": [{"Variable": "$.stop", "IsPresent": True, "Next": "C"}], "Default": "A"}
+    loop = machine(A={"Type": "Pass", "Next": "B"}, B=again, C=ending())
     run = Driver(loop, history_max=100)
     assert len(run.entries) == 100
     assert run.types[-1] == "ExecutionFailed"

@@ -112,7 +112,8 @@ def test_history_without_data_shows_neither_input_nor_output(world: Machinery) -
 
 
 def test_endless_loop_ends_at_the_25000th_event_and_lets_others_pass(world: Machinery) -> None:
-    loop = one("A", {"Type": "Pass", "Next": "B"}, B={"Type": "Pass", "Next": "A"})
+    again = {"Type": "Choice", "Choices": [{"Variable": "$.stop", "IsPresent": True, "Next": "C"}], "Default": "A"}
+    loop = one("A", {"Type": "Pass", "Next": "B"}, B=again, C=passing())
     execution = world.begin(loop)
     error, cause = world.failure(execution)
     assert error == "States.Runtime"

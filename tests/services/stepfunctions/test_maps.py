@@ -26,7 +26,7 @@ def map_run(world: Machinery, execution: str) -> dict[str, Any]:
     return world.call("stepfunctions", "DescribeMapRun", mapRunArn=run["mapRunArn"])
 
 
-ITEMS = {"items": ["bad", "a", "b", "c", "bad", "d", "e", "f", "g", "h"], "most": 20}
+ITEMS: dict[str, Any] = {"items": ["bad", "a", "b", "c", "bad", "d", "e", "f", "g", "h"], "most": 20}
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,7 @@ def test_failures_are_tolerated_as_declared(world: Machinery, tolerance: dict[st
     else:
         assert described["itemCounts"]["failed"] == 2
         assert described["itemCounts"]["succeeded"] == 8
+        assert world.output(execution) == [item for item in ITEMS["items"] if item != "bad"]
 
 
 def test_iteration_that_starts_a_missing_machine_fails_map_and_execution(world: Machinery) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 SCHEMA = "SCHEMA_VALIDATION_FAILED"
 TARGET = "MISSING_TRANSITION_TARGET"
+END = "MISSING_END_STATE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +29,6 @@ class InvalidDefinition(Exception):
 
     def sentence(self) -> str:
         """The findings in the form of AWS's InvalidDefinition message."""
-        found = ", ".join(
-            f"{one.code}: {one.message}{f' at {one.location}' if one.location is not None else ''}"
-            for one in self.diagnostics
-        )
+        # Observed: a finding without a location is at null.
+        found = ", ".join(f"{one.code}: {one.message} at {one.location or 'null'}" for one in self.diagnostics)
         return f"Invalid State Machine Definition: '{found}'"

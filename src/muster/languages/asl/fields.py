@@ -10,7 +10,7 @@ from collections.abc import Mapping
 TYPES = ("Task", "Wait", "Pass", "Succeed", "Fail", "Choice", "Parallel", "Map")
 
 MACHINE = frozenset({"Comment", "StartAt", "States", "Version", "TimeoutSeconds", "QueryLanguage"})
-BRANCH = frozenset({"Comment", "StartAt", "States", "QueryLanguage"})
+BRANCH = frozenset({"Comment", "StartAt", "States"})
 PROCESSOR = BRANCH | {"ProcessorConfig"}
 REQUIRED_OF_SCOPE = ("States", "StartAt")
 

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from muster.languages.asl.definition import Machine, Scope, State
-from muster.languages.asl.diagnostics import SCHEMA, TARGET, Diagnostic, InvalidDefinition
+from muster.languages.asl.diagnostics import END, SCHEMA, TARGET, Diagnostic, InvalidDefinition
 from muster.languages.asl.fields import BRANCH, JSONATA, JSONPATH, MACHINE, PROCESSOR, REQUIRED_OF_SCOPE, SHARED, TYPES
 from muster.languages.asl.states import StateCompiler
 
@@ -120,14 +120,14 @@ class _Parser:
             self.say(f"{location}/States", "Value cannot be empty")
             return number
         if not isinstance(start, str) or start not in states:
-            self.say(f"{location}/StartAt", f"Missing 'StartAt' target: {start}", TARGET)
+            self.say(f"{location}/StartAt", f"Missing 'Next' target: {start}", TARGET)
         compiled: dict[str, State] = {}
         for name, body in states.items():
             state = self.state(name, body, f"{location}/States/{name}", language)
             if state is not None:
                 compiled[name] = state
-        if not self.found and not self.alone:
-            self.reachable(start, compiled, location)
+        if not self.alone and len(compiled) == len(states):
+            self.graph(str(start), compiled, location)
         self.scopes[number] = Scope(str(start), compiled)
         return number
 
@@ -146,7 +146,7 @@ class _Parser:
     def refuse_unknown(self, document: dict[str, Any], known: frozenset[str], location: str) -> None:
         for name in document:
             if name not in known:
-                self.say(f"{location}/{name}", f"Field '{name}' is not supported")
+                self.say(location or "/", f"Field '{name}' is not supported")
 
     def state(self, name: str, body: Any, location: str, machine_is_jsonata: bool) -> State | None:
         if not 1 <= len(name) <= NAME_MAX:
@@ -173,13 +173,14 @@ class _Parser:
             if field in SHARED[kind] or field in own[kind]:
                 continue
             if field in other[kind]:
-                languages = ("JSONata", "JSONPath") if jsonata else ("JSONPath", "JSONata")
+                here, there = ("JSONata", "JSONPath") if jsonata else ("JSONPath", "JSONata")
                 self.say(
-                    f"{location}/{field}",
-                    f"The field '{field}' is not supported when 'QueryLanguage' is '{languages[0]}'",
+                    location,
+                    f"The QueryLanguage is set to '{here}', but field '{field}' is only supported for the '{there}' "
+                    "QueryLanguage",
                 )
             else:
-                self.say(f"{location}/{field}", f"Field '{field}' is not supported")
+                self.say(location, f"Field '{field}' is not supported")
         self.remember_references(name, body, jsonata)
         before = len(self.found)
         compiler = StateCompiler(self, name, body, location, jsonata, machine_is_jsonata)
@@ -194,23 +195,24 @@ class _Parser:
         """The processor of a Map state."""
         return self.scope(document, location, PROCESSOR, jsonata)
 
-    def reachable(self, start: str, states: dict[str, State], location: str) -> None:
-        """Every target exists, and every state can be come to."""
+    def graph(self, start: str, states: dict[str, State], location: str) -> None:
+        """Every target exists, some state is an end, and every state can be come to; in AWS's order."""
+        for name, state in states.items():
+            for field, target in targets(state):
+                if target not in states:
+                    self.say(f"{location}/States/{name}/{field}", f"Missing 'Next' target: {target}", TARGET)
+        if not any(is_end(state) for state in states.values()):
+            self.found.append(Diagnostic(END, "Workflow has no terminal state"))
+            return
+        if start not in states:
+            return
         seen: set[str] = set()
         waiting = [start]
         while waiting:
             name = waiting.pop()
-            if name in seen or name not in states:
-                continue
-            seen.add(name)
-            for field, target in targets(states[name]):
-                if target not in states:
-                    self.say(
-                        f"{location}/States/{name}/{field}",
-                        f"Missing '{field.split('/')[-1]}' target: {target}",
-                        TARGET,
-                    )
-                waiting.append(target)
+            if name not in seen and name in states:
+                seen.add(name)
+                waiting += [target for _, target in targets(states[name])]
         for name in states:
             if name not in seen:
                 self.say(f"{location}/States/{name}", f'State "{name}" is not reachable.', TARGET)
@@ -247,3 +249,8 @@ def targets(state: State) -> list[tuple[str, str]]:
         found.append(("Default", state.default))  # type: ignore[attr-defined]
     found += [(f"Catch[{place}]/Next", catcher.next) for place, catcher in enumerate(getattr(state, "catchers", ()))]
     return found
+
+
+def is_end(state: State) -> bool:
+    """Whether an execution may end in this state."""
+    return state.kind in ("Succeed", "Fail") or (state.kind != "Choice" and state.next is None)

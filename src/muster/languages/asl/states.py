@@ -172,7 +172,7 @@ class StateCompiler:
                 self.parser.say(location, "These fields are required: [Next or End]")
             return None
         if following is not None and end is not None:
-            self.parser.say(location, "A state can have only one of these fields: [Next, End]")
+            self.parser.say(location, "There should only be one of the following fields: [Next, End]")
         if following is not None and not isinstance(following, str):
             self.parser.say(f"{location}/Next", "Value is not a String")
             return None
@@ -184,12 +184,12 @@ class StateCompiler:
         """A number given literally, by path, or by a JSONata expression; checked when it is evaluated."""
         by_path = f"{field}Path"
         if field in self.body and by_path in self.body:
-            self.say("", f"A state can have only one of these fields: [{field}, {by_path}]")
+            self.say("", f"There should only be one of the following fields: [{field}, {by_path}]")
             return None
         if by_path in self.body:
             text = self.body[by_path]
-            if not isinstance(text, str):
-                self.say(by_path, "Value is not a valid JSONPath")
+            if not isinstance(text, str) or (text.startswith("$$") and field.startswith(("Max", "Tolerated"))):
+                self.say(by_path, "Value is not a Reference Path")
                 return None
             found = self.compiled(by_path, lambda: query(text, by_path))
             return found and amount_by_path(found, field, text, low)
@@ -203,7 +203,9 @@ class StateCompiler:
             self.say(field, "Value is not an integer" if whole else "Value is not a number")
             return None
         if value < low or (high is not None and value > high):
-            self.say(field, f"Value must be at least {low}" + (f" and at most {high}" if high is not None else ""))
+            bound, word = (low, "Minimum") if value < low else (high, "Maximum")
+            assert bound is not None
+            self.say(field, f"{word} value is {int(bound) if whole else float(bound)}")
             return None
         return constant(value)
 
@@ -335,7 +337,7 @@ class StateCompiler:
         """Error or Cause of a Fail state: literal, by path or intrinsic function, or JSONata."""
         by_path = f"{field}Path"
         if field in self.body and by_path in self.body:
-            self.say("", f"A state can have only one of these fields: [{field}, {by_path}]")
+            self.say("", f"There should only be one of the following fields: [{field}, {by_path}]")
             return None
         text = self.body.get(by_path, self.body.get(field))
         if text is None:
@@ -367,8 +369,11 @@ class StateCompiler:
             if self.jsonata and is_jsonata(value):
                 found = self.compiled(field, lambda: jsonata(value, field))
                 return found and expecting(found, "number", value, field)
-            if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 99_999_999:
-                self.say(field, "Value is not an integer between 0 and 99999999")
+            if not isinstance(value, int) or isinstance(value, bool):
+                self.say(field, "Value is not an integer")
+                return None
+            if not 0 <= value <= 99_999_999:
+                self.say(field, "Minimum value is 0" if value < 0 else "Maximum value is 99999999")
                 return None
             return constant(value)
         found = self.compiled(field, lambda: query(value, field))
@@ -545,7 +550,7 @@ class StateCompiler:
             if field in self.body and not distributed:
                 self.say(field, f"Field '{field}' is only supported in DISTRIBUTED mode")
         if "ItemSelector" in self.body and "Parameters" in self.body:
-            self.say("", "A state can have only one of these fields: [ItemSelector, Parameters]")
+            self.say("", "There should only be one of the following fields: [ItemSelector, Parameters]")
         members = self.working()
         selector = "ItemSelector" if "ItemSelector" in self.body or self.jsonata else "Parameters"
         return asl.Map(

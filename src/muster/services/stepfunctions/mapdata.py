@@ -109,9 +109,12 @@ def gather(tx: Transaction, command: Gather) -> Cause:
 
 
 def _combined(rows: list[Row], transformation: str) -> list[Any]:
+    """The outputs of the children that succeeded: a tolerated failure contributes nothing, observed."""
     results: list[Any] = []
     for row in rows:
-        result = orjson.loads(row["output"]) if row["status"] == "SUCCEEDED" else _error(row)
+        if row["status"] != "SUCCEEDED":
+            continue
+        result = orjson.loads(row["output"])
         if transformation == "FLATTEN" and isinstance(result, list):
             results += result
         else:
