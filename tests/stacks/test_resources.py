@@ -320,3 +320,34 @@ def test_every_required_property_and_name_is_among_the_properties(kind: str) -> 
     assert set(found.required) <= found.properties.keys()
     assert found.name is None or found.name in found.properties
     assert found.type == kind
+
+
+ODD = ["x", [1], {"a": 1}, [{"a": 1}], {"a": [{}]}]
+
+
+SOUND: dict[str, dict[str, Any]] = {
+    "AWS::DynamoDB::Table": {
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    },
+    "AWS::Events::Rule": {"EventPattern": {"source": ["a"]}},
+    "AWS::Lambda::Function": {
+        "Code": {"ZipFile": "x"},
+        "Handler": "index.h",
+        "Runtime": "python3.11",
+        "Role": ROLE,
+    },
+    "AWS::StepFunctions::StateMachine": {"RoleArn": ROLE, "DefinitionString": orjson.dumps(DEFINITION).decode()},
+}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_odd_values_are_refused_or_taken_but_never_break_the_deployment(stack: Stack, kind: str) -> None:
+    found = KINDS[kind]
+    for name in found.properties:
+        for odd in ODD:
+            given = dict.fromkeys(found.required, "x") | SOUND.get(kind, {}) | {name: odd}
+            status = stack.bring(R=resource(kind, **given))["StackStatus"]
+            assert status in ("CREATE_COMPLETE", "ROLLBACK_COMPLETE"), (name, odd)
+            stack.gone()

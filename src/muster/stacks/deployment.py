@@ -19,6 +19,7 @@ from muster.stacks.parameters import HIDDEN, text_of
 from muster.stacks.problem import Problem, suggestion
 from muster.stacks.records import Event, Kept
 from muster.stacks.resources import KINDS, Change, Kind, Made, Work
+from muster.stacks.resources.kind import objects_in, text_in
 from muster.stacks.template import Resource, Template
 from muster.transaction import Transaction
 
@@ -139,12 +140,14 @@ class Deployment:
         for name in kind.required:
             if name not in wanted:
                 raise Problem(f"The property {name} is required.")
+        if kind.name is not None:
+            text_in(wanted, kind.name)
         if self.tags and "Tags" in kind.properties:
             own = wanted.get("Tags", [])
             if isinstance(own, dict):
                 wanted["Tags"] = {**self.tags, **own}
             else:
-                keys = {tag.get("Key") for tag in own}
+                keys = {tag["Key"] for tag in objects_in(wanted, "Tags", "Key")}
                 wanted["Tags"] = own + [{"Key": k, "Value": v} for k, v in self.tags.items() if k not in keys]
         return wanted
 

@@ -43,6 +43,9 @@ def translate(document: Mapping[str, Any], parameters: Mapping[str, str], region
         raise Problem(_told(error.message, [cause.message for cause in error.causes])) from None
     except ExceptionWithMessage as error:
         raise Problem(_told(error.message, [])) from None
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        # The translator takes some malformed values for granted; what it stumbles over is the template's, not ours.
+        raise Problem(_told(f"a value has a form that SAM does not know ({error!r}).", [])) from error
     finally:
         translator.metrics.publish()  # to nobody; else the translator logs a warning when it is collected
     for logical_id, text in texts.items():

@@ -6,11 +6,11 @@ same template deploys on AWS, and so that whoever refers to it gets a real-looki
 
 from collections.abc import Callable
 
-from muster.stacks.resources.kind import Kind, Made, Properties, Work, properties
+from muster.stacks.resources.kind import Kind, Made, Properties, Work, properties, text_in
 
 
 def _iam_arn(work: Work, kind: str, properties: Properties, name: str) -> str:
-    return f"arn:aws:iam::{work.tx.account}:{kind}{properties.get('Path', '/')}{name}"
+    return f"arn:aws:iam::{work.tx.account}:{kind}{text_in(properties, 'Path') or '/'}{name}"
 
 
 def _named(kind: str, member: str, prefix: str, longest: int) -> Callable[[Work, Properties], Made]:

@@ -133,6 +133,34 @@ def document(value: Any) -> Any:
     return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode() if isinstance(value, (dict, list)) else value
 
 
+def text_in(properties: Properties, name: str) -> str | None:
+    """A property that must be a text, if it is given."""
+    value = properties.get(name)
+    if isinstance(value, (dict, list)):
+        raise Problem(f"The property {name} must be a text.")
+    return None if value is None else text_of(value)
+
+
+def object_in(properties: Properties, name: str) -> dict[str, Any] | None:
+    """A property that must be an object, if it is given."""
+    value = properties.get(name)
+    if value is not None and not isinstance(value, dict):
+        raise Problem(f"The property {name} must be an object.")
+    return value
+
+
+def objects_in(properties: Properties, name: str, *needed: str) -> list[dict[str, Any]]:
+    """A property that must be a list of objects with the members that are needed; empty when it is not given."""
+    value = properties.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise Problem(f"The property {name} must be a list of objects.")
+    for item in value:
+        for member in needed:
+            if not isinstance(item.get(member), str):
+                raise Problem(f"The property {name} must be a list of objects that each have {member}.")
+    return value
+
+
 def tag_map(properties: Properties) -> dict[str, str] | None:
     """The property Tags as an object from keys to values."""
     tags = properties.get("Tags")

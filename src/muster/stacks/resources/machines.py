@@ -6,9 +6,19 @@ from typing import Any
 import orjson
 import yaml
 
-from muster.stacks.parameters import text_of
 from muster.stacks.problem import Problem
-from muster.stacks.resources.kind import Kind, Made, Properties, Work, changed, properties, set_tags, tag_list
+from muster.stacks.resources.kind import (
+    Kind,
+    Made,
+    Properties,
+    Work,
+    changed,
+    object_in,
+    properties,
+    set_tags,
+    tag_list,
+    text_in,
+)
 
 _TOKEN = re.compile(r"\$\{([A-Za-z0-9_.:]+)\}")
 
@@ -23,12 +33,12 @@ def definition_of(work: Work, new: Properties) -> str:
         raise Problem("Give exactly one of the properties Definition, DefinitionString and DefinitionS3Location.")
     value = _stored(work, new[given[0]]) if given == ["DefinitionS3Location"] else new[given[0]]
     text = value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
-    values = new.get("DefinitionSubstitutions") or {}
+    values = object_in(new, "DefinitionSubstitutions") or {}
     missing = sorted({token for token in _TOKEN.findall(text) if token not in values})
     if missing:
         named = ", ".join(f"${{{token}}}" for token in missing)
         raise Problem(f"The definition has {named} without a value in DefinitionSubstitutions.")
-    return _as_json(_TOKEN.sub(lambda found: text_of(values[found[1]]), text))
+    return _as_json(_TOKEN.sub(lambda found: text_in(values, found[1]) or "", text))
 
 
 def _stored(work: Work, place: Any) -> str:
@@ -138,7 +148,7 @@ VERSION = Kind(
 
 
 def _routing(new: Properties) -> list[Any]:
-    preference = new.get("DeploymentPreference")
+    preference = object_in(new, "DeploymentPreference")
     if preference is None:
         routing = new.get("RoutingConfiguration")
         if not isinstance(routing, list):

@@ -12,6 +12,7 @@ from muster.stacks.resources.kind import (
     Work,
     changed,
     document,
+    objects_in,
     properties,
     set_tags,
     tag_changes,
@@ -65,8 +66,8 @@ def _put_rule(work: Work, name: str, new: Properties, tags: Any) -> str:
 
 def _put_targets(work: Work, name: str, old: Properties, new: Properties) -> None:
     bus = new.get("EventBusName")
-    before = {target.get("Id"): target for target in old.get("Targets", [])}
-    after = {target.get("Id"): target for target in new.get("Targets", [])}
+    before = {target["Id"]: target for target in objects_in(old, "Targets", "Id")}
+    after = {target["Id"]: target for target in objects_in(new, "Targets", "Id")}
     gone = [key for key in before if key not in after]
     if gone:
         _all_went(work.call("events", "RemoveTargets", Rule=name, EventBusName=bus, Ids=gone))
@@ -295,7 +296,7 @@ def _create_topic(work: Work, new: Properties) -> Made:
     if fifo:
         attributes["FifoTopic"] = "true"
     answer = work.call("sns", "CreateTopic", Name=name, Attributes=attributes or None, Tags=tag_list(new))
-    for subscription in new.get("Subscription", []):
+    for subscription in objects_in(new, "Subscription"):
         _subscribe(work, {"TopicArn": answer["TopicArn"], **subscription})
     return Made(answer["TopicArn"], {"TopicArn": answer["TopicArn"], "TopicName": name})
 

@@ -11,6 +11,8 @@ from muster.stacks.resources.kind import (
     Work,
     changed,
     document,
+    object_in,
+    objects_in,
     properties,
     set_tags,
     tag_list,
@@ -31,11 +33,10 @@ def _filter(given: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _notices(given: Mapping[str, Any], section: str, target: str, member: str) -> list[dict[str, Any]] | None:
     """One kind of notification, from the template's spelling to the API's."""
-    found = given.get(section)
-    if found is None:
+    if section not in given:
         return None
     made = []
-    for item in found:
+    for item in objects_in(given, section):
         strange = item.keys() - {"Event", "Filter", target}
         if strange or "Event" not in item or target not in item:
             raise Problem(f"The property NotificationConfiguration.{section} takes Event, Filter and {target}.")
@@ -57,7 +58,7 @@ def _notification(given: Any) -> dict[str, Any]:
         "QueueConfigurations": _notices(given, "QueueConfigurations", "Queue", "QueueArn"),
         "TopicConfigurations": _notices(given, "TopicConfigurations", "Topic", "TopicArn"),
     }
-    bridge = given.get("EventBridgeConfiguration")
+    bridge = object_in(given, "EventBridgeConfiguration")
     if bridge is not None and str(bridge.get("EventBridgeEnabled", "true")).lower() == "true":
         made["EventBridgeConfiguration"] = {}
     return {member: value for member, value in made.items() if value is not None}
@@ -65,7 +66,9 @@ def _notification(given: Any) -> dict[str, Any]:
 
 def _encryption(given: Any) -> dict[str, Any]:
     rules = []
-    for rule in given.get("ServerSideEncryptionConfiguration", []):
+    if not isinstance(given, dict):
+        raise Problem("The property BucketEncryption must be an object.")
+    for rule in objects_in(given, "ServerSideEncryptionConfiguration"):
         spelled = {
             ("ApplyServerSideEncryptionByDefault" if k == "ServerSideEncryptionByDefault" else k): v
             for k, v in rule.items()
@@ -211,7 +214,7 @@ def _stream(given: Properties) -> dict[str, Any] | None:
 
 
 def _encrypted(given: Properties) -> dict[str, Any] | None:
-    found = given.get("SSESpecification")
+    found = object_in(given, "SSESpecification")
     if found is None:
         return None
     return {("Enabled" if key == "SSEEnabled" else key): value for key, value in found.items()}
@@ -264,8 +267,8 @@ def _set_table(work: Work, table: str, old: Properties, new: Properties) -> None
 
 def _index_changes(old: Properties, new: Properties) -> list[dict[str, Any]]:
     """GlobalSecondaryIndexUpdates that lead from the old indexes to the new."""
-    before = {index["IndexName"]: index for index in old.get("GlobalSecondaryIndexes", [])}
-    after = {index["IndexName"]: index for index in new.get("GlobalSecondaryIndexes", [])}
+    before = {index["IndexName"]: index for index in objects_in(old, "GlobalSecondaryIndexes", "IndexName")}
+    after = {index["IndexName"]: index for index in objects_in(new, "GlobalSecondaryIndexes", "IndexName")}
     gone = [{"Delete": {"IndexName": name}} for name, index in before.items() if after.get(name) != index]
     return gone + [{"Create": index} for name, index in after.items() if before.get(name) != index]
 
