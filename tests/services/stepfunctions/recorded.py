@@ -15,8 +15,10 @@ from muster.testing import World
 
 _ROLE = "arn:aws:iam::000000000000:role/machine"
 _REFERENCE = re.compile(r"\{(\d+)\.([A-Za-z]+)\}")
-_ANGLE = re.compile(r"<[^<>]+>")
-_SUFFIX = re.compile(r"[_-][0-9a-f]{8}\b")
+_MARKS = re.compile(
+    r"<[^<>]+>|111111111111|snf_role_arn\w*|sfn_role_arn\w*|activity_arn\w*|[_-][0-9a-f]{8}\b|\w*alias_(?:base_)?name(?:-\d)?"
+)
+_NUMBERED = re.compile(r"<[^<>]*\d[^<>]*>")
 _FREE = frozenset({"timestamp", "date", "datetime", "start-date", "stop-date", "start-time", "entered-time"})
 _SKIPPED = frozenset({"ResponseMetadata"})
 
@@ -82,19 +84,28 @@ class Comparison:
         raise Different(f"{path}: {recorded!r} was recorded, {answered!r} came")
 
     def _fits(self, recorded: str, answered: str) -> bool:
-        """Whether the text fits, its placeholders standing for anything but always for the same."""
-        pattern, place, names = "", 0, []
-        marks = list(
-            re.finditer(
-                r"<[^<>]+>|111111111111|snf_role_arn\w*|sfn_role_arn\w*|activity_arn\w*|[_-][0-9a-f]{8}\b", recorded
-            )
-        )
-        for mark in marks:
-            pattern += re.escape(recorded[place : mark.start()]) + "(.*?)"
-            names.append(mark[0])
+        """Whether the text fits, its placeholders standing for anything; a numbered one always for the same."""
+        pattern, place = "", 0
+        groups: dict[str, str] = {}
+        for mark in _MARKS.finditer(recorded):
+            pattern += re.escape(recorded[place : mark.start()])
+            name = mark[0]
+            if not _NUMBERED.match(name):
+                pattern += ".*?"
+            elif name in self.bound:
+                pattern += re.escape(self.bound[name])
+            elif name in groups:
+                pattern += f"(?P={groups[name]})"
+            else:
+                groups[name] = f"g{len(groups)}"
+                pattern += f"(?P<{groups[name]}>.*?)"
             place = mark.end()
         found = re.fullmatch(pattern + re.escape(recorded[place:]), answered, re.DOTALL)
-        return found is not None
+        if found is None:
+            return False
+        for name, group in groups.items():
+            self.bound[name] = found[group]
+        return True
 
     def events(self, recorded: list[dict[str, Any]], answered: list[dict[str, Any]]) -> None:
         """Histories: in sequence with their ids, but for what Parallel and Map leave open."""
@@ -131,9 +142,7 @@ class Comparison:
 
 def _is_placeholder(text: str, path: str) -> bool:
     return (
-        "alias_name" in text
-        or "alias_base_name" in text
-        or text.startswith("activity_name")
+        text.startswith("activity_name")
         or text in ("snf_role_arn", "sfn_role_arn", "activity_arn", "request-id", "x-amzn-RequestId", "RequestId")
         or (
             text.endswith(("Generated", "_role_arn_t0", "_role_arn_t1", "_role_arn_t2"))
