@@ -176,6 +176,9 @@ def _resource(name: str, body: Any, serverless: bool) -> Resource:
     if properties is not None and not isinstance(properties, dict):
         raise Problem(f"Template format error: Properties of {place} must be an object.")
     after = body.get("DependsOn", [])
+    after = after if isinstance(after, list) else [after]
+    if not all(isinstance(one, str) for one in after):
+        raise Problem(f"Template format error: DependsOn of {place} must be a name or a list of names.")
     policies = [str(body.get(attribute, "Delete")) for attribute in ("DeletionPolicy", "UpdateReplacePolicy")]
     for policy in policies:
         if policy not in _POLICIES:
@@ -184,11 +187,18 @@ def _resource(name: str, body: Any, serverless: bool) -> Resource:
         name,
         kind,
         properties or {},
-        tuple(after) if isinstance(after, list) else (after,),
-        body.get("Condition"),
+        tuple(after),
+        _condition(body, place),
         policies[0],
         policies[1],
     )
+
+
+def _condition(body: dict[str, Any], place: str) -> str | None:
+    name = body.get("Condition")
+    if name is not None and not isinstance(name, str):
+        raise Problem(f"Template format error: Condition of {place} must be the name of a condition.")
+    return name
 
 
 def _misplaced(attribute: str) -> str:
@@ -216,7 +226,9 @@ def _output(name: str, body: Any) -> Output:
     export = body.get("Export")
     if export is not None and (not isinstance(export, dict) or set(export) != {"Name"}):
         raise Problem(f"Template format error: Export of output {name} must have a Name and nothing else.")
-    return Output(name, body["Value"], body.get("Description"), body.get("Condition"), export and export["Name"])
+    return Output(
+        name, body["Value"], body.get("Description"), _condition(body, f"output {name}"), export and export["Name"]
+    )
 
 
 def wanted(template: Template, scope: Scope) -> dict[str, Resource]:
