@@ -112,7 +112,10 @@ def admit(tx: Transaction) -> None:
     """Start what waits, oldest first, as far as there are places."""
     free = PLACES_URGENT - running(tx)
     free -= _admit(tx, urgent=1, places=free)
-    _admit(tx, urgent=0, places=free - (PLACES_URGENT - PLACES))
+    free -= PLACES_URGENT - PLACES
+    free -= _admit(tx, urgent=0, places=free)
+    if free > 0:
+        _tell_seekers(tx)
 
 
 def _admit(tx: Transaction, *, urgent: int, places: int) -> int:
@@ -149,6 +152,38 @@ def _next(tx: Transaction, urgent: int) -> Row | None:
         if head is not None:
             heads.append(head)
     return min(heads, key=lambda head: (head["queued_at"], head["id"]), default=None)
+
+
+def free_places(tx: Transaction) -> int:
+    """How many invocations that nobody waits for could start now; what is still queued has no claim on them."""
+    return PLACES - running(tx)
+
+
+def has_room(tx: Transaction, function: str) -> bool:
+    """Whether the function's reserved concurrency lets another one of it run."""
+    reserved = _reserved(tx, function)
+    return reserved is None or running(tx, function) < reserved
+
+
+def seek_place(tx: Transaction, kind: str, subject: str) -> None:
+    """Have one delivery of that kind and subject posted when there may be a place."""
+    tx.run(
+        "INSERT INTO lambda_place_seekers (kind, subject) VALUES (:kind, :subject) ON CONFLICT DO NOTHING",
+        kind=kind,
+        subject=subject,
+    )
+
+
+def seek_no_place(tx: Transaction, kind: str, subject: str) -> None:
+    tx.run("DELETE FROM lambda_place_seekers WHERE kind = :kind AND subject = :subject", kind=kind, subject=subject)
+
+
+def _tell_seekers(tx: Transaction) -> None:
+    seekers = tx.all("SELECT kind, subject FROM lambda_place_seekers")
+    for row in seekers:
+        tx.post(Delivery(row["kind"], row["subject"], {}))
+    if seekers:
+        tx.run("DELETE FROM lambda_place_seekers")
 
 
 def close(

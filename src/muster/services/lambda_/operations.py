@@ -15,12 +15,15 @@ from muster.operation import Answer, Operation, Request, Service
 from muster.services.lambda_ import (
     aftermath,
     aliases,
+    event_sources,
     functions,
     invocations,
     invoke_configs,
     invoking,
+    mappings,
     permissions,
     settings,
+    sources,
 )
 from muster.services.lambda_.code import ReadBlob, no_blobs
 from muster.services.lambda_.names import LATEST, Name, not_found, parse
@@ -176,19 +179,30 @@ def _tagged(tx: Transaction, request: Request) -> str:
 
 
 def tag_resource(tx: Transaction, request: Request) -> Answer:
+    mapping = event_sources.tagged(tx, request["Resource"])
+    if mapping is not None:
+        mappings.set_tags(tx, mapping, {**mapping.tags, **request["Tags"]})
+        return {}
     name = _tagged(tx, request)
     functions.set_tags(tx, name, {**functions.tags(tx, name), **request["Tags"]})
     return {}
 
 
 def untag_resource(tx: Transaction, request: Request) -> Answer:
-    name = _tagged(tx, request)
     gone = set(request["TagKeys"])
+    mapping = event_sources.tagged(tx, request["Resource"])
+    if mapping is not None:
+        mappings.set_tags(tx, mapping, {key: value for key, value in mapping.tags.items() if key not in gone})
+        return {}
+    name = _tagged(tx, request)
     functions.set_tags(tx, name, {key: value for key, value in functions.tags(tx, name).items() if key not in gone})
     return {}
 
 
 def list_tags(tx: Transaction, request: Request) -> Answer:
+    mapping = event_sources.tagged(tx, request["Resource"])
+    if mapping is not None:
+        return {"Tags": dict(mapping.tags)}
     return {"Tags": functions.tags(tx, _tagged(tx, request))}
 
 
@@ -308,6 +322,7 @@ OPERATIONS: dict[str, Operation] = {
     "GetFunctionEventInvokeConfig": _row(get_function_event_invoke_config, "FunctionName Qualifier", reads=True),
     "DeleteFunctionEventInvokeConfig": _row(delete_function_event_invoke_config, "FunctionName Qualifier"),
     "ListFunctionEventInvokeConfigs": _row(list_function_event_invoke_configs, f"FunctionName {_PAGE}", reads=True),
+    **event_sources.OPERATIONS,
     "GetAccountSettings": _row(get_account_settings, "", reads=True),
     "Invoke": _row(invoking.invoke, "FunctionName InvocationType LogType ClientContext Payload Qualifier"),
     "BeginInvocation": _row(
@@ -342,6 +357,7 @@ SERVICE = Service(
     operations=OPERATIONS,
     migrations=MIGRATIONS,
     carriers={
+        **sources.CARRIERS,
         aftermath.RETRY: aftermath.carry_retry,
         aftermath.DESTINATION: aftermath.carry_to_destination,
         invocations.EXPIRE: aftermath.carry_expiry,

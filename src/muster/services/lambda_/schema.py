@@ -82,4 +82,42 @@ CREATE TABLE lambda_invocations (
 CREATE INDEX lambda_invocations_queue ON lambda_invocations (status, urgent, function, queued_at);
 CREATE INDEX lambda_invocations_ended ON lambda_invocations (ended_at);
 """,
+    """
+CREATE TABLE lambda_mappings (
+    id TEXT PRIMARY KEY,
+    function TEXT NOT NULL,
+    qualifier TEXT,
+    source_arn TEXT NOT NULL,
+    settings TEXT NOT NULL,
+    enabled BIGINT NOT NULL CHECK (enabled IN (0, 1)),
+    tags TEXT NOT NULL,
+    last_result TEXT NOT NULL,
+    window_began_at DOUBLE PRECISION,
+    created_at DOUBLE PRECISION NOT NULL,
+    modified_at DOUBLE PRECISION NOT NULL
+);
+CREATE TABLE lambda_batches (
+    id TEXT PRIMARY KEY,
+    mapping TEXT NOT NULL,
+    source_arn TEXT NOT NULL,
+    lane BIGINT NOT NULL,
+    records TEXT NOT NULL,
+    partial BIGINT NOT NULL CHECK (partial IN (0, 1)),
+    begun_at DOUBLE PRECISION NOT NULL
+);
+CREATE INDEX lambda_batches_mapping ON lambda_batches (mapping);
+CREATE TABLE lambda_lanes (
+    mapping TEXT NOT NULL,
+    lane BIGINT NOT NULL,
+    after_sequence BIGINT NOT NULL,
+    pieces TEXT NOT NULL,
+    window_began_at DOUBLE PRECISION,
+    PRIMARY KEY (mapping, lane)
+);
+CREATE TABLE lambda_place_seekers (
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    PRIMARY KEY (kind, subject)
+);
+""",
 )

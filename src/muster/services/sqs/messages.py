@@ -9,13 +9,14 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from muster.services.sqs import attributes as message_attributes
+from muster.services.sqs import listeners
 from muster.services.sqs.attributes import Attributes
 from muster.services.sqs.queues import Queue, Redrive, arn_of, find
 from muster.services.sqs.refusals import bad_receipt, invalid, invalid_value, missing
@@ -162,8 +163,14 @@ def send(tx: Transaction, queue: Queue, message: Draft) -> Sent:
             sequence=sequence,
             expires=tx.now + DEDUPLICATION_SECONDS,
         )
-    tx.wake(topic(queue.name))
+    told(tx, queue.name, tx.now + message.delay_seconds)
     return Sent(id_, str(SEQUENCE_BASE + sequence) if queue.fifo else None)
+
+
+def told(tx: Transaction, queue: str, visible_at: float) -> None:
+    """Tell whoever waits for a queue's messages that one is, or becomes, visible."""
+    tx.wake(topic(queue))
+    listeners.heard(tx, queue, visible_at)
 
 
 def topic(queue: str) -> str:
@@ -193,8 +200,15 @@ CLAIMABLE_IN_ORDER = (
 )
 
 
-def receive(tx: Transaction, queue: Queue, count: int, visibility_seconds: int) -> list[Row]:
-    """Lease up to `count` visible messages; those received too often go to the dead-letter queue instead."""
+def receive(
+    tx: Transaction,
+    queue: Queue,
+    count: int,
+    visibility_seconds: int,
+    fits: Callable[[Row], bool] = lambda row: True,
+) -> list[Row]:
+    """Lease up to `count` visible messages, fewer when one does not fit; those received too often go to the
+    dead-letter queue instead."""
     expire(tx, queue)
     live: list[Row] = []
     redrive = queue.redrive
@@ -217,6 +231,8 @@ def receive(tx: Transaction, queue: Queue, count: int, visibility_seconds: int) 
                 and bury(tx, queue, redrive, row)
             ):
                 continue
+            if not fits(row):
+                return live
             live.append(lease(tx, queue, row, visibility_seconds))
     return live
 
@@ -264,17 +280,7 @@ def move(tx: Transaction, row: Row, target: str, system: Mapping[str, Any]) -> N
         queue=row["queue"],
         was=row["sequence"],
     )
-    tx.wake(topic(target))
-
-
-def next_visible_at(tx: Transaction, queue: Queue) -> float | None:
-    """When the next hidden message becomes visible, if any is hidden."""
-    row = tx.one(
-        "SELECT MIN(visible_at) AS at FROM sqs_messages WHERE queue = :queue AND visible_at > :now",
-        queue=queue.name,
-        now=tx.now,
-    )
-    return row["at"] if row else None
+    told(tx, target, tx.now)
 
 
 def handle(queue: Queue, row: Row) -> str:
@@ -309,6 +315,9 @@ def delete(tx: Transaction, queue: Queue, receipt_handle: Any) -> None:
     )
     if done:
         tx.wake(topic(queue.name))
+        if queue.fifo:
+            # The next one of its group can be received now.
+            listeners.heard(tx, queue.name, tx.now)
     elif queue.fifo and _exists(tx, queue, sequence):
         raise invalid_value(receipt_handle, "ReceiptHandle", "The receipt handle has expired.")
 
@@ -346,7 +355,7 @@ def change_visibility(tx: Transaction, queue: Queue, receipt_handle: Any, second
         queue=queue.name,
         sequence=sequence,
     )
-    tx.wake(topic(queue.name))
+    told(tx, queue.name, tx.now + seconds)
 
 
 def system_attributes(row: Row) -> dict[str, str]:

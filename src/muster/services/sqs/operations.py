@@ -11,7 +11,7 @@ import orjson
 from muster.errors import ServiceError
 from muster.operation import Answer, Operation, Request, Wait
 from muster.services.sqs import attributes as message_attributes
-from muster.services.sqs import messages, moves, permissions, queues
+from muster.services.sqs import listeners, messages, moves, permissions, queues
 from muster.services.sqs.refusals import invalid_value, missing
 from muster.transaction import Row, Transaction
 
@@ -19,6 +19,8 @@ BATCH_MAX = 10
 BATCH_BYTES_MAX = 1048576
 BATCH_ID = re.compile(r"[A-Za-z0-9_-]{1,80}")
 PURGE_SECONDS = 60
+# Around a message in a batch for a function: its names, its system attributes, its handle.
+BATCH_RECORD_BYTES = 2048
 
 
 def md5_hex(content: bytes) -> str:
@@ -81,7 +83,9 @@ def _page(tx: Transaction, request: Request, listed: list[str], member: str) -> 
 
 
 def delete_queue(tx: Transaction, request: Request) -> Answer:
-    queues.delete(tx, queues.at(tx, request.get("QueueUrl")))
+    queue = queues.at(tx, request.get("QueueUrl"))
+    queues.delete(tx, queue)
+    listeners.queue_deleted(tx, queue.name)
     return {}
 
 
@@ -250,7 +254,7 @@ def receive_message(tx: Transaction, request: Request) -> Answer | Wait:
         if tx.now >= until:
             return {}
         # A delayed or leased message may become visible before the wait is over.
-        hidden = messages.next_visible_at(tx, asked)
+        hidden = listeners.hidden_until(tx, asked)
         return Wait(messages.topic(asked.name), min(until, hidden) if hidden is not None else until, look)
 
     return look(tx)
@@ -276,6 +280,44 @@ def _received(queue: queues.Queue, request: Request, row: Row) -> Answer:
             answer["MessageAttributes"] = message_attributes.shown(selected)
             answer["MD5OfMessageAttributes"] = message_attributes.digest(selected)
     return answer
+
+
+def receive_batch(tx: Transaction, request: Request) -> Answer:
+    """For siblings: one batch of messages with all their attributes, whose content as JSON stays within `BytesMax`."""
+    queue = queues.at(tx, request["QueueUrl"])
+    room = request["BytesMax"]
+
+    def fits(row: Row) -> bool:
+        nonlocal room
+        room -= len(orjson.dumps(row["body"])) + len(row["attributes"] or "") + BATCH_RECORD_BYTES
+        return bool(room >= 0)
+
+    rows = messages.receive(tx, queue, request["MaxNumberOfMessages"], queue.number("VisibilityTimeout"), fits)
+    wanted = {"MessageSystemAttributeNames": ["All"], "MessageAttributeNames": ["All"]}
+    return {"Messages": [_received(queue, wanted, row) for row in rows]}
+
+
+def listen(tx: Transaction, request: Request) -> Answer:
+    """For siblings: have one delivery of `Kind` and `Subject` posted for when a message is or becomes visible."""
+    queue = queues.at(tx, request["QueueUrl"])
+    listeners.listen(
+        tx,
+        queue,
+        request["Kind"],
+        request["Subject"],
+        not_before=request.get("NotBefore", 0.0),
+        new=request.get("New", False),
+    )
+    return {}
+
+
+def unlisten(tx: Transaction, request: Request) -> Answer:
+    listeners.unlisten(tx, queues.at(tx, request["QueueUrl"]).name, request["Kind"], request["Subject"])
+    return {}
+
+
+def count_visible(tx: Transaction, request: Request) -> Answer:
+    return dict(listeners.visible(tx, queues.at(tx, request["QueueUrl"]), request["Max"]))
 
 
 def delete_message(tx: Transaction, request: Request) -> Answer:
@@ -361,6 +403,10 @@ OPERATIONS: Mapping[str, Operation] = {
         change_message_visibility, frozenset({"QueueUrl", "ReceiptHandle", "VisibilityTimeout"})
     ),
     "ChangeMessageVisibilityBatch": Operation(change_message_visibility_batch, frozenset({"QueueUrl", "Entries"})),
+    "ReceiveBatch": Operation(receive_batch, frozenset({"QueueUrl", "MaxNumberOfMessages", "BytesMax"}), internal=True),
+    "Listen": Operation(listen, frozenset({"QueueUrl", "Kind", "Subject", "NotBefore", "New"}), internal=True),
+    "Unlisten": Operation(unlisten, frozenset({"QueueUrl", "Kind", "Subject"}), internal=True),
+    "CountVisible": Operation(count_visible, frozenset({"QueueUrl", "Max"}), reads=True, internal=True),
     "StartMessageMoveTask": Operation(
         start_message_move_task, frozenset({"SourceArn", "DestinationArn", "MaxNumberOfMessagesPerSecond"})
     ),

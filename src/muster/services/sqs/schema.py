@@ -55,4 +55,15 @@ CREATE TABLE sqs_moves (
 CREATE INDEX sqs_moves_source ON sqs_moves (source, started_at);
 """
 
-MIGRATIONS = (QUEUES,)
+LISTENERS = """
+CREATE TABLE sqs_listeners (
+    queue TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    due_at DOUBLE PRECISION,                   -- when the posted delivery is due; NULL: none is posted
+    not_before DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (queue, kind, subject)
+);
+"""
+
+MIGRATIONS = (QUEUES, LISTENERS)
