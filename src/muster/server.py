@@ -25,7 +25,7 @@ from muster.folder import DataFolder
 from muster.ids import SystemIds
 from muster.operation import Operations, Service
 from muster.runners.functions import FunctionRunner
-from muster.services import dynamodb, events, lambda_, logs, s3, sqs, stepfunctions, sts
+from muster.services import dynamodb, events, lambda_, logs, s3, sns, sqs, stepfunctions, sts
 from muster.store import blobs as blob_rows
 from muster.store.blobs import Blobs
 from muster.store.port import Realm
@@ -99,6 +99,7 @@ class Server:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             date_header=True,
             timeout_graceful_shutdown=STOP_SECONDS,
             timeout_keep_alive=75,
@@ -142,6 +143,7 @@ def all_services(endpoint: str, blobs: Blobs) -> list[Service]:
         s3.service(blobs),
         events.SERVICE,
         sqs.service(endpoint),
+        sns.service(endpoint),
         dynamodb.SERVICE,
         dynamodb.STREAMS,
         lambda_.service(blobs),
