@@ -48,6 +48,12 @@ def test_unsigned_form_is_told_by_its_version() -> None:
     assert routed("GET", query="Action=GetCallerIdentity&Version=2011-06-15") == ("sts", "GetCallerIdentity", "query")
 
 
+def test_the_addresses_in_sns_messages_lead_to_sns() -> None:
+    for action in ("ConfirmSubscription", "Unsubscribe"):
+        assert routed("GET", query=f"Action={action}&Token=t") == ("sns", action, "query")
+    assert routed("GET", query="Action=DeleteTopic") == ("unknown", "DeleteTopic", "query")
+
+
 def test_signed_form_to_sqs_speaks_the_historical_protocol() -> None:
     signed = Scope("AK", "sqs", "us-east-1")
     assert routed(headers=FORM, body=b"Action=ListQueues", scope=signed) == ("sqs", "ListQueues", "query")

@@ -56,6 +56,9 @@ VERSIONS = {
 
 QUERY_SERVICES = frozenset(VERSIONS.values())
 
+# What SNS's messages invite their receivers to ask for, by an address that names neither service nor version.
+INVITED = {"ConfirmSubscription": "sns", "Unsubscribe": "sns"}
+
 _LAMBDA_PATH = re.compile(r"/20\d\d-\d\d-\d\d/")
 _RPC_PATH = re.compile(r"/service/([A-Za-z0-9_]+)/operation/([A-Za-z0-9_]+)")
 
@@ -109,10 +112,11 @@ def route(incoming: Incoming, service: str, protocol: str) -> Route:
             return Route(service, incoming.headers.get("x-amz-target", "").rpartition(".")[2], protocol)
         case "query":
             fields = dict(codec.fields(incoming))
-            version = fields.get("Version", "")
+            action, version = fields.get("Action", ""), fields.get("Version", "")
             if not service and "Action" not in fields:
                 return S3
-            return Route(service or VERSIONS.get(version, "unknown"), fields.get("Action", ""), protocol)
+            unsigned = VERSIONS.get(version, "unknown") if version else INVITED.get(action, "unknown")
+            return Route(service or unsigned, action, protocol)
         case _ if service == "lambda":
             return _by_path(incoming, service)
         case _:

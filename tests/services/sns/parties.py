@@ -1,5 +1,6 @@
 """Topics, queues, and functions and endpoints that do as a test says."""
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -16,7 +17,8 @@ FUNCTION = f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:f"
 
 
 class Parties:
-    """A world with SNS, SQS, a function that fails with `refusals` while there are any, and an HTTP endpoint."""
+    """A world with SNS, queues that refuse `queue_refusals` times, a function that fails with each of `refusals`, and an
+    HTTP endpoint that answers with each of `answers`, and from then on well."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
@@ -25,7 +27,18 @@ class Parties:
         self.answers: list[int | str] = []
         invoke = Operation(self._invoke, frozenset({"FunctionName", "InvocationType", "Payload"}))
         function = Service("lambda", {"Invoke": invoke})
-        self.world = World([sns.SERVICE, sqs.SERVICE, function], runners={POST: self._post})
+        send = sqs.SERVICE.operations["SendMessage"]
+        queues = replace(
+            sqs.SERVICE, operations={**sqs.SERVICE.operations, "SendMessage": replace(send, run=self._send)}
+        )
+        self.queue_refusals = 0
+        self.world = World([sns.SERVICE, queues, function], runners={POST: self._post})
+
+    def _send(self, tx: Any, request: Any) -> Any:
+        if self.queue_refusals:
+            self.queue_refusals -= 1
+            raise ServiceError("ServiceUnavailable", "not now")
+        return sqs.SERVICE.operations["SendMessage"].run(tx, request)
 
     def _invoke(self, tx: Any, request: Any) -> dict[str, Any]:
         assert request["InvocationType"] == "Event"
