@@ -10,6 +10,8 @@ SOURCE = Path(__file__).parents[2] / "src" / "muster"
 ROWS: tuple[tuple[str, ...], ...] = (
     ("errors", "clock", "ids", "arn", "transaction"),
     ("operation", "models"),
+    # Shipped into functions as one file: it uses nothing of Muster.
+    ("idempotency",),
     ("languages.cron", "languages.patterns", "languages.expressions", "languages.jsonpath"),
     ("languages.intrinsics",),
     ("languages.jsonata",),
