@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from muster.services import dynamodb, lambda_, logs, s3, sqs, stepfunctions
+from muster.services import dynamodb, lambda_, logs, s3, sns, sqs, stepfunctions
 from muster.services import events as events_service
 from muster.stacks import SERVICE
 from muster.stacks.package import CAPABILITIES
@@ -61,6 +61,7 @@ def stack(tmp_path: Path) -> Stack:
             [
                 s3.service(blobs),
                 events_service.SERVICE,
+                sns.SERVICE,
                 sqs.SERVICE,
                 dynamodb.SERVICE,
                 lambda_.SERVICE,
@@ -286,6 +287,31 @@ def test_rule_on_a_bus_of_its_own_with_an_archive(stack: Stack) -> None:
 def test_bad_pattern_names_the_rule_and_its_property(stack: Stack) -> None:
     made = stack.bring(R=resource("AWS::Events::Rule", EventPattern={"source": "aws.s3"}))
     assert "R (AWS::Events::Rule), property EventPattern: " in made["StackStatusReason"]
+
+
+def test_topic_with_subscriptions(stack: Stack) -> None:
+    def topic(raw: bool) -> dict[str, Any]:
+        return {
+            "T": resource("AWS::SNS::Topic", DisplayName="files", Tags=[{"Key": "a", "Value": "b"}]),
+            "Q": resource("AWS::SQS::Queue"),
+            "S": resource(
+                "AWS::SNS::Subscription",
+                TopicArn=ref("T"),
+                Protocol="sqs",
+                Endpoint=att("Q", "Arn"),
+                RawMessageDelivery=raw,
+                FilterPolicy={"kind": ["sales"]},
+            ),
+            "P": resource("AWS::SNS::TopicPolicy", Topics=[ref("T")], PolicyDocument={"Statement": []}),
+        }
+
+    stack.good(**topic(False))
+    stack.good(**topic(True))
+    attributes = stack.world.call("sns", "GetSubscriptionAttributes", SubscriptionArn=stack.id("S"))["Attributes"]
+    assert attributes["RawMessageDelivery"] == "true"
+    assert orjson.loads(attributes["FilterPolicy"]) == {"kind": ["sales"]}
+    stack.gone()
+    assert stack.world.call("sns", "ListTopics")["Topics"] == []
 
 
 def test_log_group_with_its_retention(stack: Stack) -> None:
