@@ -159,7 +159,9 @@ def test_an_endless_answer_is_cut_off_once_its_status_is_known(told: Told) -> No
     assert [request["Status"] for request in told.requests] == [200]
 
 
-def test_an_answer_that_never_ends_has_its_status_all_the_same(told: Told) -> None:
+def test_an_answer_that_never_ends_has_its_status_all_the_same(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "REST_SECONDS", 0.02)
+
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await request_of(reader)
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n")

@@ -177,7 +177,15 @@ def test_delivery_policies_are_checked_and_shown_in_force(sns: Parties) -> None:
     subscription = sns.subscribe(topic, "http://127.0.0.1:9/", "http", DeliveryPolicy=own)
     shown = sns("GetSubscriptionAttributes", SubscriptionArn=subscription)["Attributes"]
     assert orjson.loads(shown["EffectiveDeliveryPolicy"])["healthyRetryPolicy"]["numRetries"] == 5
-    for wrong in ("{", '{"healthyRetryPolicy": {"numRetries": -1}}', '{"healthyRetryPolicy": {"minDelayTarget": 99}}'):
+    for wrong in (
+        "{",
+        '{"healthyRetryPolicy": {"numRetries": -1}}',
+        '{"healthyRetryPolicy": {"minDelayTarget": 99}}',
+        '{"healthyRetryPolicy": {"maxDelayTarget": 3600, "numRetries": 50}}',
+        '{"requestPolicy": {"headerContentType": "a/b\\r\\nx: y"}}',
+        '{"requestPolicy": []}',
+        '{"requestPolicy": {"colour": "red"}}',
+    ):
         asked = {"AttributeName": "DeliveryPolicy", "AttributeValue": wrong}
         refused = sns.refused("SetSubscriptionAttributes", SubscriptionArn=subscription, **asked)
         assert refused[0] == "InvalidParameter"

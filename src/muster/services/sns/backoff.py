@@ -87,4 +87,6 @@ def checked(retries: Any, where: str) -> dict[str, Any]:
     phases = sum(policy[name] for name in ("numNoDelayRetries", "numMinDelayRetries", "numMaxDelayRetries"))
     if phases > policy["numRetries"]:
         raise invalid(f"{where}.numRetries Reason: must be at least the sum of the retries of its phases")
+    if sum(delay_seconds(policy, failed) or 0 for failed in range(1, policy["numRetries"] + 1)) > HTTP_SECONDS_MAX:
+        raise invalid(f"{where} Reason: the total time of all retries must not exceed {HTTP_SECONDS_MAX} seconds")
     return policy

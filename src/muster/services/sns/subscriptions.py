@@ -288,7 +288,8 @@ def _check_delivery(protocol: str, value: str, prefix: str) -> None:
     beyond = policy.keys() - {"healthyRetryPolicy", "requestPolicy"}
     if beyond:
         raise unsupported(f"{min(beyond)} in a subscription's DeliveryPolicy")
-    backoff.checked(policy.get("healthyRetryPolicy") or {}, f"{prefix}DeliveryPolicy: healthyRetryPolicy")
+    backoff.checked(policy.get("healthyRetryPolicy", {}), f"{prefix}DeliveryPolicy: healthyRetryPolicy")
+    topics.check_request_policy(policy.get("requestPolicy", {}), f"{prefix}DeliveryPolicy: requestPolicy")
 
 
 def set_attribute(tx: Transaction, topic: Topic, subscription: Subscription, attribute: str, value: str) -> None:

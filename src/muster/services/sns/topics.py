@@ -19,6 +19,7 @@ from muster.transaction import Transaction
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,256}")
 FIFO_NAME = re.compile(r"[A-Za-z0-9_-]{1,251}\.fifo")
+CONTENT_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+( *; *[\w-]+=[\w.+-]+)?", re.ASCII)
 DISPLAY_NAME_MAX = 100
 TAGS_MAX = 50
 
@@ -201,7 +202,7 @@ def _object(text: str, wrong: str) -> dict[str, Any]:
 
 def _delivery_policy(text: str) -> None:
     policy = _object(text, "DeliveryPolicy: failed to parse JSON.")
-    http = policy.get("http") or {}
+    http = policy.get("http", {})
     known = {"defaultHealthyRetryPolicy", "disableSubscriptionOverrides", "defaultRequestPolicy"}
     if not isinstance(http, dict) or policy.keys() - {"http"}:
         raise invalid("DeliveryPolicy: unexpected JSON member")
@@ -209,6 +210,16 @@ def _delivery_policy(text: str) -> None:
     if http.keys() - known:
         raise unsupported(f"{min(http.keys() - known)} in a topic's DeliveryPolicy")
     backoff.checked(http.get("defaultHealthyRetryPolicy", {}), "DeliveryPolicy: http.defaultHealthyRetryPolicy")
+    check_request_policy(http.get("defaultRequestPolicy", {}), "DeliveryPolicy: http.defaultRequestPolicy")
+
+
+def check_request_policy(policy: Any, where: str) -> None:
+    """InvalidParameter unless it says nothing, or a content type that a header can hold."""
+    if not isinstance(policy, dict) or policy.keys() - {"headerContentType"}:
+        raise invalid(f"{where} Reason: unexpected JSON member")
+    kind = policy.get("headerContentType", "text/plain")
+    if not isinstance(kind, str) or not CONTENT_TYPE.fullmatch(kind):
+        raise invalid(f"{where}.headerContentType Reason: must be a content type")
 
 
 def set_attribute(tx: Transaction, topic: Topic, attribute: str, value: str) -> None:
