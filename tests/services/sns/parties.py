@@ -1,6 +1,7 @@
 """Topics, queues, and functions and endpoints that do as a test says."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -20,7 +21,7 @@ class Parties:
     """A world with SNS, queues that refuse `queue_refusals` times, a function that fails with each of `refusals`, and an
     HTTP endpoint that answers with each of `answers`, and from then on well."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path | None = None) -> None:
         self.events: list[Any] = []
         self.refusals: list[ServiceError] = []
         self.posts: list[dict[str, Any]] = []
@@ -32,7 +33,7 @@ class Parties:
             sqs.SERVICE, operations={**sqs.SERVICE.operations, "SendMessage": replace(send, run=self._send)}
         )
         self.queue_refusals = 0
-        self.world = World([sns.SERVICE, queues, function], runners={POST: self._post})
+        self.world = World([sns.SERVICE, queues, function], runners={POST: self._post}, path=path)
 
     def _send(self, tx: Any, request: Any) -> Any:
         if self.queue_refusals:

@@ -268,3 +268,24 @@ def test_the_test_event_of_a_bucket_reaches_a_queue_behind_a_topic_in_the_envelo
     envelope = orjson.loads(message["Body"])
     assert envelope["Subject"] == "Amazon S3 Notification"
     assert orjson.loads(envelope["Message"])["Event"] == "s3:TestEvent"
+
+
+def test_a_group_is_handed_on_to_standard_queues_too(sns: Parties) -> None:
+    fifo_topic, topic = sns.topic("t.fifo", FifoTopic="true"), sns.topic()
+    sns.subscribe(fifo_topic, sns.queue(), RawMessageDelivery="true")
+    sns.subscribe(topic, sns.queue(), RawMessageDelivery="true")
+    sns("Publish", TopicArn=fifo_topic, Message="m", MessageGroupId="g", MessageDeduplicationId="1")
+    sns("Publish", TopicArn=topic, Message="n", MessageGroupId="h")
+    taken = [(message["Body"], message["Attributes"].get("MessageGroupId")) for message in sns.received()]
+    assert taken == [("m", "g"), ("n", "h")]
+
+
+def test_what_waits_for_a_retry_is_still_there_after_a_restart(tmp_path: Path) -> None:
+    sns = Parties(tmp_path / "world.db")
+    topic = sns.topic()
+    sns.subscribe(topic, FUNCTION, "lambda")
+    sns.refusals = [BUSY] * 4
+    sns("Publish", TopicArn=topic, Message="m")
+    sns.world.restart()
+    sns.world.pass_time(1)
+    assert [event["Records"][0]["Sns"]["Message"] for event in sns.events] == ["m"]
