@@ -102,3 +102,9 @@ def consumer() -> Consumer:
 def reopened(tmp_path: Path) -> Consumer:
     """One whose world can be restarted."""
     return Consumer(tmp_path / "muster.db")
+
+
+@pytest.fixture(scope="session")
+def make_consumer() -> Callable[[], Consumer]:
+    """One for each example of a property."""
+    return Consumer

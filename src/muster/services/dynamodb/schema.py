@@ -59,4 +59,15 @@ CREATE TABLE dynamodb_stream_records (
 CREATE INDEX dynamodb_stream_records_age ON dynamodb_stream_records (arn, written_at);
 """
 
-MIGRATIONS = (TABLES,)
+LISTENERS = """
+CREATE TABLE dynamodb_stream_listeners (
+    arn TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    told BIGINT NOT NULL CHECK (told IN (0, 1)),
+    not_before DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (arn, kind, subject)
+);
+"""
+
+MIGRATIONS = (TABLES, LISTENERS)

@@ -11,6 +11,7 @@ import orjson
 
 from muster.languages.expressions import Item
 from muster.languages.expressions.value import size_of_item
+from muster.services.dynamodb import stream_listeners
 from muster.services.dynamodb import table as tables
 from muster.services.dynamodb.definition import Definition, relabelled
 from muster.services.dynamodb.table import Table
@@ -58,6 +59,7 @@ def forget(tx: Transaction, carried: Carried) -> None:
         tx.post(Delivery(FORGET, arn, carried.payload))
     else:
         tx.run("DELETE FROM dynamodb_streams WHERE arn = :arn AND ended_at IS NOT NULL", arn=arn)
+        tx.run("DELETE FROM dynamodb_stream_listeners WHERE arn = :arn", arn=arn)
 
 
 def _drop(tx: Transaction, arn: str, before: float, many: int) -> int:
@@ -126,6 +128,7 @@ def record(tx: Transaction, table: Table, old: Item | None, new: Item | None, *,
     )
     _drop(tx, arn, tx.now - KEPT_SECONDS, DROPPED_WITH_EACH)
     tx.wake(topic(arn))
+    stream_listeners.heard(tx, arn)
 
 
 def sequence_text(sequence: int) -> str:

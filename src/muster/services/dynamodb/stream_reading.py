@@ -14,6 +14,7 @@ import orjson
 from muster.errors import ServiceError
 from muster.operation import Answer, Operation, Request, Service
 from muster.services.dynamodb import definition as definitions
+from muster.services.dynamodb import stream_listeners
 from muster.services.dynamodb import table as tables
 from muster.services.dynamodb.refusal import invalid
 from muster.services.dynamodb.stream import KEPT_SECONDS, sequence_text
@@ -163,6 +164,40 @@ def get_records(tx: Transaction, request: Request) -> Answer:
     return answer
 
 
+def read_stream(tx: Transaction, request: Request) -> Answer:
+    """For siblings: the records after a sequence number, as the JSON they are kept in (binaries in base64)."""
+    stream = _stream(tx, request["StreamArn"])
+    rows = tx.all(
+        "SELECT record FROM dynamodb_stream_records WHERE arn = :arn AND sequence > :after AND sequence <= :through"
+        " AND written_at >= :before ORDER BY sequence LIMIT :many",
+        arn=stream["arn"],
+        after=request["After"],
+        through=request.get("Through", stream["last_sequence"]),
+        before=tx.now - KEPT_SECONDS,
+        many=min(request.get("Limit", RECORDS_MAX), RECORDS_MAX),
+    )
+    return {
+        "Records": [orjson.loads(row["record"]) for row in rows],
+        "FirstKept": _first_kept(tx, stream),
+        "Last": stream["last_sequence"],
+        "ShardId": _shard_id(stream),
+    }
+
+
+def listen(tx: Transaction, request: Request) -> Answer:
+    """For siblings: have one delivery of `Kind` and `Subject` posted once there is a record after `After`."""
+    arn = _stream(tx, request["StreamArn"])["arn"]
+    stream_listeners.listen(
+        tx, arn, request["Kind"], request["Subject"], request["After"], request.get("NotBefore", 0.0)
+    )
+    return {}
+
+
+def unlisten(tx: Transaction, request: Request) -> Answer:
+    stream_listeners.unlisten(tx, request["StreamArn"], request["Kind"], request["Subject"])
+    return {}
+
+
 def _record(text: str) -> Mapping[str, Any]:
     record: dict[str, Any] = orjson.loads(text)
     for name in ("Keys", "NewImage", "OldImage"):
@@ -186,6 +221,11 @@ STREAMS = Service(
             frozenset({"StreamArn", "ShardId", "ShardIteratorType", "SequenceNumber", "Timestamp"}),
             reads=True,
         ),
+        "ReadStream": Operation(
+            read_stream, frozenset({"StreamArn", "After", "Through", "Limit"}), reads=True, internal=True
+        ),
+        "Listen": Operation(listen, frozenset({"StreamArn", "After", "Kind", "Subject", "NotBefore"}), internal=True),
+        "Unlisten": Operation(unlisten, frozenset({"StreamArn", "Kind", "Subject"}), internal=True),
         "GetRecords": Operation(get_records, frozenset({"ShardIterator", "Limit"}), reads=True),
     },
 )

@@ -14,7 +14,7 @@ import orjson
 
 from muster.arn import Arn
 from muster.errors import ServiceError
-from muster.services.lambda_ import batch_response, filters, invocations, invoking, mappings
+from muster.services.lambda_ import batch_response, batches, filters, invocations, mappings
 from muster.services.lambda_.functions import Version
 from muster.services.lambda_.mapping_settings import invalid
 from muster.services.lambda_.mappings import Mapping
@@ -24,7 +24,6 @@ from muster.transaction import Row, Transaction
 BATCHES_MAX = invocations.PLACES // 2
 # A change is short: after so many messages the next poll goes on.
 MESSAGES_AT_ONCE = 500
-BYTES_MAX = invoking.SYNCHRONOUS_BYTES_MAX - 1024
 # While a window is open, new messages are counted this often.
 COUNT_SECONDS = 0.25
 # After the function's reserved concurrency has turned a batch away.
@@ -67,7 +66,7 @@ def poll(tx: Transaction, mapping: Mapping, version: Version) -> None:
         request = {
             "QueueUrl": url(mapping.source_arn),
             "MaxNumberOfMessages": mapping.batch_size,
-            "BytesMax": BYTES_MAX,
+            "BytesMax": batches.BYTES_MAX,
         }
         messages = tx.call("sqs", "ReceiveBatch", request)["Messages"]
         if not messages:
@@ -82,9 +81,7 @@ def poll(tx: Transaction, mapping: Mapping, version: Version) -> None:
 
 def _has_place(tx: Transaction, mapping: Mapping, version: Version) -> bool:
     limit = (mapping.settings.get("ScalingConfig") or {}).get("MaximumConcurrency")
-    row = tx.one("SELECT COUNT(*) AS count FROM lambda_batches WHERE mapping = :id", id=mapping.id)
-    assert row is not None, "a count is always answered"
-    if row["count"] >= (limit or BATCHES_MAX):
+    if batches.running(tx, mapping) >= (limit or BATCHES_MAX):
         # The end of a batch polls again.
         return False
     # With a limit of its own the mapping waits for reserved concurrency, too; without, it is turned away, as by AWS.
@@ -120,7 +117,7 @@ def _window_is_over(tx: Transaction, mapping: Mapping) -> bool:
     row = tx.one("SELECT window_began_at FROM lambda_mappings WHERE id = :id", id=mapping.id)
     began_at = tx.now if row is None or row["window_began_at"] is None else row["window_began_at"]
     ends_at = began_at + mapping.window_seconds
-    if seen["Count"] >= mapping.batch_size or seen["Characters"] >= BYTES_MAX or tx.now >= ends_at:
+    if seen["Count"] >= mapping.batch_size or seen["Characters"] >= batches.BYTES_MAX or tx.now >= ends_at:
         _set_window(tx, mapping, None)
         return True
     _set_window(tx, mapping, began_at)
@@ -178,37 +175,7 @@ def _attribute(value: Dict[str, Any]) -> dict[str, Any]:
 def _begin(tx: Transaction, mapping: Mapping, records: list[dict[str, Any]]) -> bool:
     """Start the function on a batch; False when its reserved concurrency turns the batch away."""
     handles = [[each["messageId"], each["receiptHandle"]] for each in records]
-    return begin(tx, mapping, 0, orjson.dumps({"Records": records}), handles)
-
-
-def begin(tx: Transaction, mapping: Mapping, lane: int, payload: bytes, records: Any) -> bool:
-    """Start the function on a batch of any source; `records` is what its end has to know."""
-    id_ = tx.new_id()
-    request = {
-        "FunctionName": mapping.function.function,
-        **({"Qualifier": mapping.function.qualifier} if mapping.function.qualifier else {}),
-        "Payload": payload,
-        "Reply": {"Kind": mappings.BATCH, "Subject": id_},
-    }
-    try:
-        with tx.savepoint():
-            invoking.begin_invocation(tx, request)
-    except ServiceError as refusal:
-        if refusal.code != "TooManyRequestsException":
-            raise
-        return False
-    tx.run(
-        "INSERT INTO lambda_batches (id, mapping, source_arn, lane, records, partial, begun_at)"
-        " VALUES (:id, :mapping, :source, :lane, :records, :partial, :now)",
-        id=id_,
-        mapping=mapping.id,
-        source=mapping.source_arn,
-        lane=lane,
-        records=orjson.dumps(records).decode(),
-        partial=int(mapping.partial),
-        now=tx.now,
-    )
-    return True
+    return batches.begin(tx, mapping, 0, orjson.dumps({"Records": records}), handles)
 
 
 def finish(tx: Transaction, batch: Row, mapping: Mapping | None, answer: Dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ import logging
 
 from muster.arn import Arn
 from muster.errors import ServiceError
-from muster.services.lambda_ import functions, invocations, mappings, queue_source
+from muster.services.lambda_ import functions, invocations, mappings, queue_source, stream_source
 from muster.services.lambda_.functions import Version
 from muster.services.lambda_.mappings import Mapping
 from muster.transaction import Carried, Delivery, Transaction
@@ -21,13 +21,15 @@ GONE_SECONDS = 60.0
 
 def start(tx: Transaction, mapping: Mapping) -> None:
     """Begin to read, if the mapping is enabled."""
+    if mapping.service != "sqs":
+        stream_source.start(tx, mapping)
     if mapping.enabled:
         tx.post(Delivery(mappings.POLL, mapping.id, {}))
 
 
 def stop(tx: Transaction, mapping: Mapping) -> None:
     """Read no more; batches under way end as they would have."""
-    queue_source.stop(tx, mapping)
+    (queue_source if mapping.service == "sqs" else stream_source).stop(tx, mapping)
     invocations.seek_no_place(tx, mappings.POLL, mapping.id)
     tx.cancel(mappings.POLL, mapping.id)
     tx.cancel(mappings.POLL_LATER, mapping.id)
@@ -35,7 +37,10 @@ def stop(tx: Transaction, mapping: Mapping) -> None:
 
 def check(tx: Transaction, source: Arn, version: Version) -> None:
     """Refuse a source that is not there or does not go with the function."""
-    queue_source.check(tx, str(source), version)
+    if source.service == "sqs":
+        queue_source.check(tx, str(source), version)
+    else:
+        stream_source.check(tx, str(source))
 
 
 def carry_poll(tx: Transaction, delivery: Carried) -> None:
@@ -49,7 +54,8 @@ def _poll(tx: Transaction, mapping: Mapping) -> None:
         return
     try:
         with tx.savepoint():
-            queue_source.poll(tx, mapping, functions.resolved(tx, mapping.function))
+            source = queue_source if mapping.service == "sqs" else stream_source
+            source.poll(tx, mapping, functions.resolved(tx, mapping.function))
     except ServiceError as refusal:
         if refusal.code not in ("ResourceNotFoundException", "QueueDoesNotExist"):
             raise
@@ -63,7 +69,8 @@ def carry_batch(tx: Transaction, delivery: Carried) -> None:
     if batch is None:
         return
     mapping = mappings.find(tx, batch["mapping"])
-    queue_source.finish(tx, batch, mapping, delivery.payload)
+    source = queue_source if Arn.parse(batch["source_arn"]).service == "sqs" else stream_source
+    source.finish(tx, batch, mapping, delivery.payload)
     if mapping is not None:
         _poll(tx, mapping)
 
