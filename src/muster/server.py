@@ -24,6 +24,7 @@ from muster.errors import MusterError
 from muster.folder import DataFolder
 from muster.ids import SystemIds
 from muster.operation import Operations, Service
+from muster.runners import http as http_posts
 from muster.runners.functions import FunctionRunner
 from muster.services import dynamodb, events, lambda_, logs, s3, sns, sqs, stepfunctions, sts
 from muster.store import blobs as blob_rows
@@ -74,7 +75,12 @@ class Server:
             await store.open({blob_rows.PART: blob_rows.MIGRATIONS, **parts})
             engine = Engine(store, operations, clock)
             functions = FunctionRunner(engine, self._folder.path, self.endpoint, region=self.realm.region)
-            outside = {**functions.carriers, **s3.runners(blobs), blob_rows.REMOVE: blobs.carry_removal}
+            outside = {
+                **functions.carriers,
+                **http_posts.carriers,
+                **s3.runners(blobs),
+                blob_rows.REMOVE: blobs.carry_removal,
+            }
             inside = {kind: carry for service in services.values() for kind, carry in service.carriers.items()}
             runners = {kind: Runner(carry) for kind, carry in outside.items()}
             dispatcher = Dispatcher(store, clock, ids, inside, runners)
