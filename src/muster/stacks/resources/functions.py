@@ -314,12 +314,20 @@ _MAPPING_DEFAULTS: Mapping[str, Any] = {
     "FunctionResponseTypes": [],
     "MaximumBatchingWindowInSeconds": 0,
     "ScalingConfig": {},
+    "BisectBatchOnFunctionError": False,
+    "DestinationConfig": {},
+    "MaximumRecordAgeInSeconds": -1,
+    "MaximumRetryAttempts": -1,
+    "ParallelizationFactor": 1,
+    "TumblingWindowInSeconds": 0,
 }
+_STREAM_DEFAULTS = {**_MAPPING_DEFAULTS, "BatchSize": 100}
 
 
 def _update_mapping(work: Work, made: Made, old: Properties, new: Properties) -> Made:
+    defaults = _STREAM_DEFAULTS if "StartingPosition" in new else _MAPPING_DEFAULTS
     request = {
-        name: new.get(name, _MAPPING_DEFAULTS.get(name))
+        name: new.get(name, defaults.get(name))
         for name in _MAPPING_IN_PLACE.split()
         if changed(old, new, name)
     }
