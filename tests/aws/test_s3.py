@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -221,6 +221,14 @@ def test_an_upload_that_waits_for_100_continue_gets_it(server: S3Server, bucket:
     connection.close()
 
 
+def until(holds: Callable[[], object], what: str) -> None:
+    """Look again and again; the server's own threads give no signal to wait for."""
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, f"never: {what}"
+        threading.Event().wait(0.01)
+
+
 def test_a_client_that_hangs_up_midway_leaves_nothing(server: S3Server, s3: Any, bucket: str) -> None:
     before = set(server.files())
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
@@ -228,11 +236,9 @@ def test_a_client_that_hangs_up_midway_leaves_nothing(server: S3Server, s3: Any,
     connection.putheader("Content-Length", str(10 * MIB))
     connection.endheaders()
     connection.send(bytes(5 * MIB))
+    until(lambda: set(server.files()) - before, "the upload is being staged")
     connection.close()
-    deadline = time.monotonic() + 10
-    while set(server.files()) - before and time.monotonic() < deadline:
-        threading.Event().wait(0.01)
-    assert set(server.files()) <= before
+    until(lambda: set(server.files()) <= before, "nothing of it is left")
     assert refused(s3.head_object, Bucket=bucket, Key="a") == ("404", 404)
 
 
