@@ -4,7 +4,6 @@ import io
 import json
 import os
 import zipfile
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,11 @@ from muster.testing import ServerProcess
 
 Until = Callable[[Callable[[], Any]], Any]
 
+# MUSTER_BURST=10000 MUSTER_BURST_KILLS=5 is the whole story; the defaults keep the suite short.
 BURST = int(os.environ.get("MUSTER_BURST", "300"))
+KILLS = int(os.environ.get("MUSTER_BURST_KILLS", "1"))
+LIMIT = int(os.environ.get("MUSTER_BURST_LIMIT", "2"))
+VISIBILITY = 30 if KILLS > 1 else 5
 
 TEMPLATE = """
 Transform: AWS::Serverless-2016-10-31
@@ -95,52 +98,83 @@ def test_an_sqs_event_of_a_sam_function_delivers_and_reports(tmp_path: Path, aws
     until(lambda: left() == (0, 1))
 
 
-SLOW = """
+WORK = """
 import os, time
 
 
 def handler(event, context):
-    for record in event["Records"]:
-        path = os.path.join(os.environ["HERE"], record["body"])
-        with open(path, "a") as file:
-            file.write("x")
+    running = os.path.join(os.environ["HERE"], "running", context.aws_request_id)
+    open(running, "w").close()
+    try:
+        now = time.time()
+        beside = [each for each in os.scandir(os.path.dirname(running)) if now - each.stat().st_mtime < 3]
+        open(os.path.join(os.environ["HERE"], "most", str(len(beside))), "w").close()
+        failures = []
+        for record in event["Records"]:
+            with open(os.path.join(os.environ["HERE"], "done", record["body"]), "a") as file:
+                file.write("x")
+            if record["body"].startswith("bad"):
+                failures.append({"itemIdentifier": record["messageId"]})
+        return {"batchItemFailures": failures}
+    finally:
+        os.remove(running)
 """
 
 
 def test_nothing_of_a_burst_is_lost_when_the_server_is_killed(tmp_path: Path, until: Until) -> None:
-    here = tmp_path / "done"
-    here.mkdir()
+    for name in ("running", "most", "done"):
+        (tmp_path / name).mkdir()
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("app.py", SLOW)
+        archive.writestr("app.py", WORK)
     with ServerProcess(tmp_path / "data") as server:
         aws = clients(server.endpoint)
-        url = aws("sqs").create_queue(QueueName="burst", Attributes={"VisibilityTimeout": "5"})["QueueUrl"]
-        arn = aws("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        sqs = aws("sqs")
+
+        def arn(url: str) -> str:
+            found = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
+            return str(found["Attributes"]["QueueArn"])
+
+        dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
+        redrive = json.dumps({"deadLetterTargetArn": arn(dead), "maxReceiveCount": 3})
+        attributes = {"VisibilityTimeout": str(VISIBILITY), "RedrivePolicy": redrive}
+        url = sqs.create_queue(QueueName="burst", Attributes=attributes)["QueueUrl"]
         aws("lambda").create_function(
             FunctionName="f",
             Runtime="python3.11",
             Handler="app.handler",
             Role="arn:aws:iam::000000000000:role/any",
             Code={"ZipFile": buffer.getvalue()},
-            Environment={"Variables": {"HERE": str(here)}},
+            Environment={"Variables": {"HERE": str(tmp_path)}},
         )
         aws("lambda").create_event_source_mapping(
-            FunctionName="f", EventSourceArn=arn, ScalingConfig={"MaximumConcurrency": 2}
+            FunctionName="f",
+            EventSourceArn=arn(url),
+            FunctionResponseTypes=["ReportBatchItemFailures"],
+            ScalingConfig={"MaximumConcurrency": LIMIT},
         )
+        bodies = [f"bad{number}" if number % 100 == 7 else f"good{number}" for number in range(BURST)]
+        kill_at = {(number + 1) * BURST // (KILLS + 1) // 10 * 10 for number in range(KILLS)}
         for start in range(0, BURST, 10):
-            entries = [{"Id": str(number), "MessageBody": f"m{start + number}"} for number in range(10)]
-            assert not aws("sqs").send_message_batch(QueueUrl=url, Entries=entries).get("Failed")
-            if start == BURST // 20 * 10:
+            entries = [{"Id": str(number), "MessageBody": bodies[start + number]} for number in range(10)]
+            assert not sqs.send_message_batch(QueueUrl=url, Entries=entries).get("Failed")
+            if start in kill_at:
                 server.kill()
                 server.start()
-        until(lambda: len(os.listdir(here)) == BURST)
 
-        def rest() -> Counter[str]:
-            found = aws("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
-            return Counter({name: int(value) for name, value in found.items() if name.startswith("Approximate")})
+        def counts(queue: str) -> dict[str, int]:
+            found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
+            return {name: int(value) for name, value in found.items() if name.startswith("Approximate")}
 
-        until(lambda: not any(rest().values()))
+        until(lambda: not any(counts(url).values()))
+        assert set(os.listdir(tmp_path / "done")) == set(bodies), "each has been worked on"
+        bad = {body for body in bodies if body.startswith("bad")}
+        letters: set[str] = set()
+        while found := sqs.receive_message(QueueUrl=dead, MaxNumberOfMessages=10).get("Messages"):
+            letters |= {message["Body"] for message in found}
+        assert letters == bad, "dead letters are those that failed three times"
+        assert all(len((tmp_path / "done" / body).read_text()) >= 3 for body in bad)
+        assert max(map(int, os.listdir(tmp_path / "most"))) <= LIMIT
 
 
 def test_a_change_of_an_item_runs_the_function(tmp_path: Path, aws: Clients, until: Until) -> None:
