@@ -8,10 +8,12 @@ Sources: "Service integration patterns"; error names and causes as recorded from
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import orjson
 
+from muster import models
 from muster.errors import ServiceError
 from muster.languages.asl import timestamps
 from muster.languages.asl.integrations import Integration, Kind
@@ -104,7 +106,7 @@ def named(tx: Transaction, integration: Integration, refusal: ServiceError) -> t
     """The error's name and cause, as AWS writes them for this integration."""
     code = refusal.code.rsplit(".", 1)[-1]
     name = code if code.endswith("Exception") else f"{code}Exception"
-    status = refusal.status or 400
+    status = refusal.status or _status(integration.service, code)
     request_id = tx.new_id()
     if integration.optimised or integration.kind is Kind.FUNCTION:
         prefix, service = _OPTIMISED[integration.service]
@@ -116,6 +118,14 @@ def named(tx: Transaction, integration: Integration, refusal: ServiceError) -> t
     written = integration.resource_type.removeprefix("aws-sdk:")
     prefix = _SDK.get(written, written[:1].upper() + written[1:])
     return f"{prefix}.{name}", f"{refusal.message} (Service: {prefix}, Status Code: {status}, Request ID: {request_id})"
+
+
+@lru_cache(maxsize=512)
+def _status(service: str, code: str) -> int:
+    """The HTTP status the service's model gives the error."""
+    shape = models.service(service).shape_for_error_code(code)
+    found: int = (shape.metadata.get("error") or {}).get("httpStatusCode", 400) if shape is not None else 400
+    return found
 
 
 def _dressed(tx: Transaction, model: Any, answer: dict[str, Any]) -> dict[str, Any]:
@@ -192,7 +202,7 @@ def function_answer(
     text = payload.get("Payload") or "null"
     sdk = integration.kind is Kind.SERVICE and not integration.optimised
     if payload.get("FunctionError") and not sdk:
-        return Failed(frame, attempt, _error_type(text), text)
+        return Failed(frame, attempt, *_function_error(text))
     if integration.kind is Kind.FUNCTION:
         return Succeeded(frame, attempt, _parsed(text))
     output: dict[str, Any] = {
@@ -214,13 +224,16 @@ def _parsed(text: str) -> Any:
         return text
 
 
-def _error_type(text: str) -> str:
-    """The error's name as the function gave it; Lambda's own failures have their prefix."""
+def _function_error(text: str) -> tuple[str, str]:
+    """Error and cause of a function that failed: its own error's type, or Lambda.Unknown where it gave none (what
+    Lambda says of a function that ran out of memory or time, in the runtimes that name no type)."""
     found = _parsed(text)
     kind = found.get("errorType") if isinstance(found, dict) else None
-    if not isinstance(kind, str):
-        return "Lambda.Unknown"
-    return {"Sandbox.Timedout": "Sandbox.Timedout", "Runtime.ExitError": "Runtime.ExitError"}.get(kind, kind)
+    if isinstance(kind, str) and kind:
+        return kind, text
+    return "Lambda.Unknown", (
+        "The cause could not be determined because Lambda did not return an error type. Returned payload: " + text
+    )
 
 
 def execution_answer(integration: Integration, frame: int, attempt: int, ended: dict[str, Any]) -> Cause:
