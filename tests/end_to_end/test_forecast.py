@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from muster.cli.client import clients, pages
+from muster.cli.client import Clients, clients, pages
 from muster.stacks.package import deploy
 from muster.testing import ServerProcess
 
@@ -32,6 +32,8 @@ class Crowd:
 
     def __init__(self, server: ServerProcess, seed: int) -> None:
         self.server = server
+        # The server keeps its port when it is started again, so these clients serve all along.
+        self.aws: Clients = clients(server.endpoint)
         self.random = random.Random(seed)
         self.names: dict[str, str] = {}
         self.uploads = [(file, f"{2000 + n // 12}_{n % 12 + 1:02}") for n in range(PAIRS) for file in FILES]
@@ -52,8 +54,7 @@ class Crowd:
         bucket = self.names["SalesBucket" if file == "sales" else "WarehouseBucket"]
         for attempt in range(1, 1000):
             try:
-                s3 = clients(self.server.endpoint or "http://127.0.0.1:9")("s3")
-                s3.put_object(Bucket=bucket, Key=f"{file}_{month}.parquet", Body=self.bodies[file])
+                self.aws("s3").put_object(Bucket=bucket, Key=f"{file}_{month}.parquet", Body=self.bodies[file])
                 return attempt
             except (BotoCoreError, ClientError):
                 time.sleep(0.2)
@@ -64,12 +65,12 @@ class Crowd:
             return sum(pool.map(self.upload, self.uploads))
 
     def records(self) -> dict[tuple[str, str], str]:
-        dynamodb = clients(self.server.endpoint)("dynamodb")
+        dynamodb = self.aws("dynamodb")
         items = pages(dynamodb, "scan", "Items", TableName=self.names["FileTable"], ConsistentRead=True)
         return {(one["file_type"]["S"], one["correlation_id"]["S"]): one["status"]["S"] for one in items}
 
     def statuses(self, machine: str) -> Counter[str]:
-        states = clients(self.server.endpoint)("stepfunctions")
+        states = self.aws("stepfunctions")
         found = pages(states, "list_executions", "executions", stateMachineArn=self.names[machine])
         return Counter(one["status"] for one in found)
 
@@ -79,7 +80,7 @@ class Crowd:
 
     def order_held(self) -> bool:
         """Whether each sales file's own machine started after its month's warehouse machine had ended."""
-        states = clients(self.server.endpoint)("stepfunctions")
+        states = self.aws("stepfunctions")
         when: dict[str, dict[str, Any]] = {}
         for file, machine in (("warehouse", "WarehouseStateMachine"), ("sales", "SalesStateMachine")):
             for one in pages(states, "list_executions", "executions", stateMachineArn=self.names[machine]):
