@@ -5,15 +5,18 @@ import json
 import platform
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import inside, outside
+from benchmarks import inside, machines, outside
 
 Figures = dict[str, Any]
 MEASURES: dict[str, Callable[[Path], Figures]] = {
     "transitions": inside.transitions,
     "changes": inside.changes,
+    "stepper": machines.stepper,
+    "waiting": machines.waiting,
     "start_up": outside.start_up,
     "upload_to_start": outside.upload_to_start,
     "executions": outside.executions,
@@ -26,11 +29,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*MEASURES, []], help="which measures; all when not given")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--count", type=int, default=10_000, help="how many executions `waiting` has waiting")
     wanted = parser.parse_args()
+    measures = {**MEASURES, "waiting": partial(machines.waiting, count=wanted.count)}
     found: dict[str, Figures] = {}
     for name in wanted.names or MEASURES:
         with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
-            found[name] = MEASURES[name](Path(folder))
+            found[name] = measures[name](Path(folder))
         if not wanted.json:
             print(name)
             for figure, value in found[name].items():
