@@ -1,7 +1,9 @@
 """Events dealt with once: on the real table, under a clock that the test moves, with crashes at every bad moment."""
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -463,3 +465,30 @@ def test_whatever_befalls_the_deliveries_finished_work_is_not_done_again_and_unf
         client.before = client.after = lambda operation: None
         world.clock.advance(32)
     assert reported
+
+
+def test_the_guides_example_charges_once(world: World, client: TableClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    guide = (Path(__file__).parents[1] / "docs" / "guides" / "idempotency.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    world.call(
+        "dynamodb",
+        "CreateTable",
+        TableName="orders-seen",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    monkeypatch.setattr("boto3.client", lambda service: client)
+    charged: list[tuple[Any, ...]] = []
+
+    class Payments:
+        def charge(self, customer: str, amount: int, *, idempotency_key: str) -> None:
+            charged.append((customer, amount, idempotency_key))
+
+    module: dict[str, Any] = {"json": json, "payments": Payments()}
+    exec(example, module)
+    order = {**EVENT, "detail": {"customer": "c1", "amount": 7}}
+    for number in (1, 2):
+        answer = module["handler"]({"Records": [sqs(number, order)]}, Context())
+        assert answer == {"batchItemFailures": []}
+    assert charged == [("c1", 7, "e1")]
