@@ -31,7 +31,10 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--count", type=int, default=10_000, help="how many executions `waiting` has waiting")
     wanted = parser.parse_args()
-    measures = {**MEASURES, "waiting": partial(machines.waiting, count=wanted.count)}
+    measures: dict[str, Callable[[Path], Figures]] = {
+        **MEASURES,
+        "waiting": partial(machines.waiting, count=wanted.count),
+    }
     found: dict[str, Figures] = {}
     for name in wanted.names or MEASURES:
         with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:

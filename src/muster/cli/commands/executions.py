@@ -63,13 +63,15 @@ def shown(
     json: Json = False,
 ) -> None:
     """Show one execution: its status, input, output or error, and its history."""
-    states = server(endpoint).clients("stepfunctions")
+    aws = server(endpoint).clients
+    states = aws("stepfunctions")
     arn = find(states, execution)
     described = states.describe_execution(executionArn=arn)
     described.pop("ResponseMetadata", None)
     history = pages(states, "get_execution_history", "events", executionArn=arn)
+    warnings = warned(aws("logs"), arn)
     if json:
-        show.as_json({**described, "events": history})
+        show.as_json({**described, "events": history, "warnings": warnings})
         return
     facts = ("status", "startDate", "stopDate", "input", "output", "error", "cause")
     show.out.print(f"[bold]{described['name']}[/bold]", soft_wrap=True)
@@ -77,6 +79,8 @@ def shown(
         if described.get(fact) is not None:
             show.out.print(f"  {fact:<10}", end="")
             show.out.print(show.cell(described[fact]), markup=False, soft_wrap=True)
+    for warning in warnings:
+        show.out.print(f"  warning    {warning}", markup=False, soft_wrap=True)
     show.table(
         ("id", "after", "at", "event", "details"),
         [
@@ -139,6 +143,16 @@ def find(states: Client, execution: str) -> str:
         what = f"{len(found)} executions begin with" if found else "There is no execution named"
         raise MusterError(f"{what} {execution!r}; `muster executions list` shows them.")
     return str((exact or found)[0])
+
+
+def warned(logs: Client, arn: str) -> list[str]:
+    """What the server warned of: limits the execution has come close to."""
+    stream = "/".join(arn.split(":")[6:])
+    try:
+        found = logs.get_log_events(logGroupName="/muster/executions", logStreamName=stream, startFromHead=True)
+    except logs.exceptions.ResourceNotFoundException:
+        return []
+    return [event["message"] for event in found["events"]]
 
 
 def details(event: dict[str, Any]) -> str:

@@ -39,7 +39,7 @@ from muster.languages.asl.messages import (
     Timer,
     Unusable,
 )
-from muster.services.stepfunctions import activities, calling, machines, mapdata, mapruns, notices, tokens
+from muster.services.stepfunctions import activities, calling, machines, mapdata, mapruns, notices, tokens, warnings
 from muster.services.stepfunctions.calling import Errand
 from muster.services.stepfunctions.machines import Revision
 from muster.services.stepfunctions.names import addressed, subject
@@ -140,6 +140,7 @@ class Advance:
                 now=self.tx.now,
                 entries=orjson.dumps(self.entries).decode(),
             )
+            warnings.look(self.tx, self.arn, self.first, self.entries, history=not self.row["express"])
         if outcome is not None:
             self._ended(outcome)
 
