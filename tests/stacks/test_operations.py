@@ -58,7 +58,7 @@ def test_hidden_values_appear_in_no_event(stacks: Deployer) -> None:
 
 
 def test_deeply_nested_template_is_refused(stacks: Deployer) -> None:
-    name = '{"Fn::Join": ["", [' * 400 + '"x"' + "]]}" * 400
+    name = '{"Fn::Join": ["", [' * 100 + '"x"' + "]]}" * 100
     text = '{"Resources": {"Q": {"Type": "AWS::SQS::Queue", "Properties": {"QueueName": ' + name + "}}}}"
     assert "nested too deeply" in refused(stacks, "CreateStack", StackName="demo", TemplateBody=text).message
 

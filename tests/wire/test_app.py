@@ -166,7 +166,7 @@ def test_shape_is_checked_before_the_engine_is_asked(wire: Wire) -> None:
         b'{"TableName":"t","Key":{"a":{"B":"not base64!"}}}',
         b'{"TableName":"t","Key":{"a":{"BOOL":"true"}}}',
         b'{"TableName":["t"],"Key":{}}',
-        b'{"TableName":"t","Key":{"a":' + b'{"L":[' * 300 + b"]}" * 300 + b"}}",
+        b'{"TableName":"t","Key":{"a":' + b'{"L":[' * 600 + b"]}" * 600 + b"}}",
         b"[" * 100_000,
     ],
 )

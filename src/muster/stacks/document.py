@@ -18,6 +18,10 @@ _SHORT = (
 )
 _LONG = {"Ref": "Ref", "Condition": "Condition", **{name: f"Fn::{name}" for name in _SHORT.split()}}
 
+# Far deeper than any template that means something; what follows walks templates recursively.
+LEVELS_MAX = 100
+TOO_DEEP = "Template format error: the template is nested too deeply."
+
 
 class _Loader(yaml.SafeLoader):
     """Safe YAML without dates: CloudFormation reads 2012-10-17 as the text that it is."""
@@ -88,10 +92,27 @@ def read(text: str, *, aliases: bool = False) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise Problem(f"Template format error: YAML not well-formed ({' '.join(str(error).split())}).") from None
     except RecursionError:
-        raise Problem("Template format error: the template is nested too deeply.") from None
+        raise Problem(TOO_DEEP) from None
     if not isinstance(found, dict):
         raise Problem("Template format error: the template is not an object.")
+    if _deeper(found, LEVELS_MAX):
+        raise Problem(TOO_DEEP)
     return found
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether a value is nested more than `levels` deep; without recursion, which is what this guards."""
+    row = [value]
+    for _ in range(levels):
+        row = [
+            inner
+            for outer in row
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, (dict, list))
+        ]
+        if not row:
+            return False
+    return True
 
 
 def write(template: Mapping[str, Any]) -> str:

@@ -326,11 +326,7 @@ _STREAM_DEFAULTS = {**_MAPPING_DEFAULTS, "BatchSize": 100}
 
 def _update_mapping(work: Work, made: Made, old: Properties, new: Properties) -> Made:
     defaults = _STREAM_DEFAULTS if "StartingPosition" in new else _MAPPING_DEFAULTS
-    request = {
-        name: new.get(name, defaults.get(name))
-        for name in _MAPPING_IN_PLACE.split()
-        if changed(old, new, name)
-    }
+    request = {name: new.get(name, defaults.get(name)) for name in _MAPPING_IN_PLACE.split() if changed(old, new, name)}
     if request:
         work.call("lambda", "UpdateEventSourceMapping", UUID=made.physical_id, **request)
     set_tags(work, "lambda", "Resource", made.attributes["EventSourceMappingArn"], old, new, keys="TagKeys")
