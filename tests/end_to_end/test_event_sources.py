@@ -18,7 +18,7 @@ Until = Callable[[Callable[[], Any]], Any]
 BURST = int(os.environ.get("MUSTER_BURST", "300"))
 KILLS = int(os.environ.get("MUSTER_BURST_KILLS", "1"))
 LIMIT = int(os.environ.get("MUSTER_BURST_LIMIT", "2"))
-VISIBILITY = 30 if KILLS > 1 else 5
+VISIBILITY = 15 if KILLS > 1 else 5
 
 TEMPLATE = """
 Transform: AWS::Serverless-2016-10-31

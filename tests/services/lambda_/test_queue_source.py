@@ -374,3 +374,14 @@ def deliveries(consumer: Consumer) -> int:
     with pytest.raises(ServiceError, match="Undone"):
         consumer.world.change(look)
     return numbers[0]
+
+
+def test_a_long_group_is_worked_off_in_order_without_looking_at_all_of_it_each_time(consumer: Consumer) -> None:
+    arn = consumer.queue("q.fifo", FifoQueue="true", ContentBasedDeduplication="true")
+    for start in range(0, 500, 10):
+        entries = [{"Id": str(n), "MessageBody": str(start + n), "MessageGroupId": "g"} for n in range(10)]
+        consumer.world.call("sqs", "SendMessageBatch", QueueUrl="q.fifo", Entries=entries)
+    consumer.map(arn)
+    consumer.world.settle()
+    assert [int(body) for bodies in consumer.bodies for body in bodies] == list(range(500))
+    assert consumer.running_most == 1

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from muster.clock import Instant
+from muster.services.sqs.claim import CLAIMABLE, CLAIMABLE_IN_ORDER
 from muster.services.sqs.queues import Queue
 from muster.transaction import Delivery, Row, Transaction
 
@@ -92,18 +93,8 @@ def next_at(tx: Transaction, queue: Queue) -> Instant | None:
 
     In a FIFO queue a message behind one in flight is told of when that one is deleted or comes back.
     """
-    blocked = (
-        " AND NOT EXISTS (SELECT 1 FROM sqs_messages AS earlier WHERE earlier.queue = m.queue"
-        " AND earlier.group_id = m.group_id AND earlier.sequence < m.sequence AND earlier.visible_at > :now)"
-        if queue.fifo
-        else ""
-    )
-    visible = tx.one(
-        f"SELECT 1 AS found FROM sqs_messages AS m WHERE queue = :queue AND visible_at <= :now{blocked} LIMIT 1",
-        queue=queue.name,
-        now=tx.now,
-    )
-    if visible is not None:
+    query = CLAIMABLE_IN_ORDER if queue.fifo else CLAIMABLE
+    if tx.one(query, queue=queue.name, now=tx.now, count=1) is not None:
         return tx.now
     return hidden_until(tx, queue)
 

@@ -18,6 +18,7 @@ import orjson
 from muster.services.sqs import attributes as message_attributes
 from muster.services.sqs import listeners
 from muster.services.sqs.attributes import Attributes
+from muster.services.sqs.claim import CLAIMABLE, CLAIMABLE_IN_ORDER
 from muster.services.sqs.queues import Queue, Redrive, arn_of, find
 from muster.services.sqs.refusals import bad_receipt, invalid, invalid_value, missing
 from muster.transaction import Row, Transaction
@@ -186,18 +187,6 @@ def next_sequence(tx: Transaction, queue: str) -> int:
     assert row is not None, "the queue exists"
     number: int = row["next_sequence"] - 1
     return number
-
-
-CLAIMABLE = (
-    "SELECT * FROM sqs_messages WHERE queue = :queue AND visible_at <= :now ORDER BY visible_at, sequence LIMIT :count"
-)
-# In a FIFO queue, a message with an earlier one of its group in flight or delayed stays where it is.
-CLAIMABLE_IN_ORDER = (
-    "SELECT * FROM sqs_messages AS later WHERE queue = :queue AND visible_at <= :now AND NOT EXISTS ("
-    "  SELECT 1 FROM sqs_messages AS earlier WHERE earlier.queue = later.queue AND earlier.group_id = later.group_id"
-    "  AND earlier.sequence < later.sequence AND earlier.visible_at > :now)"
-    " ORDER BY sequence LIMIT :count"
-)
 
 
 def receive(

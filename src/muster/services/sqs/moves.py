@@ -12,6 +12,7 @@ import orjson
 
 from muster.errors import ServiceError
 from muster.services.sqs import messages
+from muster.services.sqs.claim import CLAIMABLE
 from muster.services.sqs.queues import Queue, arn_of, by_arn, find, name_in
 from muster.services.sqs.refusals import invalid, missing, no_such_resource
 from muster.transaction import Carried, Delivery, Row, Transaction
@@ -125,7 +126,7 @@ def carry(tx: Transaction, delivery: Carried) -> None:
     if task is None:
         return
     # Those that are visible, oldest first; one in flight is somebody's at this moment.
-    rows = tx.all(messages.CLAIMABLE, queue=task["source"], now=tx.now, count=task["per_second"])
+    rows = tx.all(CLAIMABLE, queue=task["source"], now=tx.now, count=task["per_second"])
     moved, failure = 0, None
     for row in rows:
         system = orjson.loads(row["system"])

@@ -66,4 +66,7 @@ CREATE TABLE sqs_listeners (
 );
 """
 
-MIGRATIONS = (QUEUES, LISTENERS)
+# Every send to a FIFO queue forgets the deduplication ids that are too old.
+EXPIRY = "CREATE INDEX sqs_deduplications_expiry ON sqs_deduplications (queue, expires_at);"
+
+MIGRATIONS = (QUEUES, LISTENERS, EXPIRY)
