@@ -46,6 +46,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 4566
     realm: Realm | None = None
+    mocks: stepfunctions.Cases | None = None
 
 
 class Server:
@@ -62,12 +63,13 @@ class Server:
             self._socket.close()
             raise
         self.realm = self._folder.realm
+        self._mocks = settings.mocks
 
     async def serve(self, ready: Callable[[], Awaitable[None]]) -> None:
         """Serve until a signal asks to stop; `ready` is called once requests are answered."""
         clock, ids = SystemClock(), SystemIds()
         blobs = Blobs(self._folder.blobs, ids)
-        services = {service.name: service for service in all_services(self.endpoint, blobs)}
+        services = {service.name: service for service in all_services(self.endpoint, blobs, self._mocks)}
         operations = Operations(services)
         store = SqliteStore(self._folder.database, clock, ids, operations, self.realm)
         try:
@@ -141,7 +143,7 @@ def unhandled(http: uvicorn.Server) -> Iterator[None]:
     yield
 
 
-def all_services(endpoint: str, blobs: Blobs) -> list[Service]:
+def all_services(endpoint: str, blobs: Blobs, mocks: stepfunctions.Cases | None = None) -> list[Service]:
     """Every service of this process."""
     from muster.stacks import SERVICE as CLOUDFORMATION
 
@@ -154,7 +156,7 @@ def all_services(endpoint: str, blobs: Blobs) -> list[Service]:
         dynamodb.STREAMS,
         lambda_.service(blobs),
         logs.SERVICE,
-        stepfunctions.SERVICE,
+        stepfunctions.service(mocks) if mocks is not None else stepfunctions.SERVICE,
         sts.SERVICE,
         CLOUDFORMATION,
     ]

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from muster.cli.client import clients
 from muster.cli.commands.stacks import Parameter, deploy_and_tell, parameters_of
 from muster.errors import MusterError
 from muster.store.port import Realm
+
+if TYPE_CHECKING:
+    from muster.services.stepfunctions import Cases
 
 
 @app.command("up")
@@ -29,6 +32,10 @@ def up(
     region: Annotated[str | None, typer.Option(help="The region of a new data folder (us-east-1).")] = None,
     account: Annotated[str | None, typer.Option(help="The account id of a new data folder (000000000000).")] = None,
     parameter: Parameter = None,
+    mock_config: Annotated[
+        Path | None,
+        typer.Option("--mock-config", metavar="FILE", help="Test cases of state machines, as in docs/guides/mocks.md."),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
 ) -> None:
     """Serve until Ctrl-C; with APP, deploy it once the server is ready."""
@@ -42,7 +49,7 @@ def up(
         raise MusterError(f"There is no {application} to deploy.")
     wished = {name: value for name, value in (("account", account), ("region", region)) if value}
     realm = replace(Realm(), **wished) if wished else None
-    settings = Settings(data=data, host=host, port=port, realm=realm)
+    settings = Settings(data=data, host=host, port=port, realm=realm, mocks=mocks_of(mock_config))
 
     async def main() -> None:
         server = Server(settings)
@@ -57,6 +64,18 @@ def up(
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(main())
+
+
+def mocks_of(file: Path | None) -> "Cases | None":
+    """The test cases of a mock configuration file."""
+    if file is None:
+        return None
+    from muster.services.stepfunctions.mocking import parse
+
+    try:
+        return parse(file.read_text(encoding="utf-8"))
+    except OSError as why:
+        raise MusterError(f"The mock configuration {file} cannot be read: {why.strerror}.") from why
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

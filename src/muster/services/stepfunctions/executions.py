@@ -15,6 +15,7 @@ from muster.languages.asl.failures import HISTORY_MAX
 from muster.languages.asl.history import expand
 from muster.operation import Answer, Request, Wait
 from muster.services.stepfunctions import machines, names, pages, running, starting, versions
+from muster.services.stepfunctions.mocking import Cases
 from muster.transaction import Row, Transaction
 
 REDRIVE_SECONDS_MAX = 14 * 86_400  # "an execution can be redriven within 14 days of its completion"
@@ -207,19 +208,20 @@ def stop(tx: Transaction, request: Request) -> Answer:
     return {"stopDate": row["stopped_at"] if row["stopped_at"] is not None else tx.now}
 
 
-def start(tx: Transaction, request: Request) -> Answer:
+def start(tx: Transaction, request: Request, *, cases: Cases | None = None) -> Answer:
     """StartExecution."""
-    return starting.start(tx, request)
+    return starting.start(tx, request, cases=cases)
 
 
-def start_sync(tx: Transaction, request: Request) -> Answer | Wait:
+def start_sync(tx: Transaction, request: Request, *, cases: Cases | None = None) -> Answer | Wait:
     """StartSyncExecution: an Express execution, answered when it has ended."""
-    machine_arn, _, _, _ = versions.routed(tx, request["stateMachineArn"])
+    given = request["stateMachineArn"]
+    machine_arn, _, _, _ = versions.routed(tx, given.partition("#")[0] if cases is not None else given)
     if machines.current(tx, machine_arn)["type"] != "EXPRESS":
         raise ServiceError(
             "StateMachineTypeNotSupported", "This operation is not supported by this type of state machine"
         )
-    execution_arn = starting.start(tx, request)["executionArn"]
+    execution_arn = starting.start(tx, request, cases=cases)["executionArn"]
     tx.cancel("states.run", execution_arn)
     row = running.row_of(tx, execution_arn)
     assert row is not None

@@ -39,7 +39,17 @@ from muster.languages.asl.messages import (
     Timer,
     Unusable,
 )
-from muster.services.stepfunctions import activities, calling, machines, mapdata, mapruns, notices, tokens, warnings
+from muster.services.stepfunctions import (
+    activities,
+    calling,
+    machines,
+    mapdata,
+    mapruns,
+    mocking,
+    notices,
+    tokens,
+    warnings,
+)
 from muster.services.stepfunctions.calling import Errand
 from muster.services.stepfunctions.machines import Revision
 from muster.services.stepfunctions.names import addressed, subject
@@ -167,7 +177,7 @@ class Advance:
                 payload = {"Frame": frame, "Attempt": attempt, "Purpose": purpose}
                 tx.post(Delivery("states.timer", subject(self.arn, frame, attempt), payload, due_at))
             case Offer():
-                return activities.offer(tx, self.arn, command)
+                return self._mocked(command) or activities.offer(tx, self.arn, command)
             case Release():
                 self._release(command)
             case OpenMapRun():
@@ -183,7 +193,13 @@ class Advance:
                 close_map_run(tx, map_run, status)
         return None
 
+    def _mocked(self, asked: Call | Offer) -> Cause | None:
+        return mocking.answer(self.tx, self.arn, self.state["frames"][str(asked.frame)]["at"], asked)
+
     def _call(self, call: Call) -> Cause | None:
+        mocked = self._mocked(call)
+        if mocked is not None:
+            return mocked
         if call.token is not None:
             tokens.hand_out(self.tx, call.token, self.arn, call.frame, call.attempt, call.heartbeat_seconds)
         answer, errand = calling.perform(self.tx, call, self.arn)

@@ -137,4 +137,13 @@ MIGRATIONS = (
         PRIMARY KEY (arn, name)
     );
     """,
+    """
+    CREATE TABLE states_mocks (
+        execution_arn TEXT NOT NULL,
+        state TEXT NOT NULL,
+        turns TEXT NOT NULL,
+        used BIGINT NOT NULL,
+        PRIMARY KEY (execution_arn, state)
+    );
+    """,
 )

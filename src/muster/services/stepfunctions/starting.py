@@ -17,7 +17,8 @@ from muster.languages import asl
 from muster.languages.asl.expressions import dumps
 from muster.languages.asl.failures import PAYLOAD_MAX, Refused
 from muster.operation import Answer, Request
-from muster.services.stepfunctions import machines, names, versions
+from muster.services.stepfunctions import machines, mocking, names, versions
+from muster.services.stepfunctions.mocking import Cases
 from muster.transaction import Delivery, Transaction
 
 EXPRESS_SECONDS_MAX = 300.0  # "Express workflows: maximum duration of five minutes"
@@ -49,9 +50,13 @@ def checked_input(text: str) -> Any:
     return document
 
 
-def start(tx: Transaction, request: Request, *, parent: Parent | None = None) -> Answer:
-    """Start an execution of a machine, a version, or whatever an alias routes to."""
+def start(tx: Transaction, request: Request, *, parent: Parent | None = None, cases: Cases | None = None) -> Answer:
+    """Start an execution of a machine, a version, or whatever an alias routes to. With `cases`, `ARN#CASE` is an
+    execution whose tasks are answered as the case says."""
     given = request["stateMachineArn"]
+    case = ""
+    if cases is not None:
+        given, _, case = given.partition("#")
     machine_arn, revision_id, version_arn, alias_arn = versions.routed(tx, given)
     row = machines.current(tx, machine_arn)
     express = row["type"] == "EXPRESS"
@@ -67,6 +72,8 @@ def start(tx: Transaction, request: Request, *, parent: Parent | None = None) ->
         if repeated is not None:
             return repeated
     machine = machines.machine(machines.revision(tx, revision_id), express=express)
+    if cases is not None and case:
+        mocking.keep(tx, execution_arn, cases.of(row["name"], case))
     insert(
         tx,
         execution_arn,
