@@ -26,7 +26,7 @@ def up(
         Path | None,
         typer.Argument(metavar="[APP]", help="A template (.yaml, .json) or a folder with one, deployed at start."),
     ] = None,
-    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free port.")] = 4566,
+    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free port.", min=0, max=65535)] = 4566,
     host: Annotated[str, typer.Option(help="The address to listen on; a loopback address.")] = "127.0.0.1",
     data: Annotated[Path, typer.Option(help="The data folder; made when it is not there.")] = Path(".muster"),
     region: Annotated[str | None, typer.Option(help="The region of a new data folder (us-east-1).")] = None,
