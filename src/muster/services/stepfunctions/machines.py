@@ -114,6 +114,13 @@ def _settings(request: Request, before: dict[str, Any]) -> dict[str, Any]:
                 "InvalidLoggingConfiguration",
                 "Invalid Logging Configuration: Must specify exactly one Log Destination.",
             )
+        for one in destinations:
+            group = (one.get("cloudWatchLogsLogGroup") or {}).get("logGroupArn") or ""
+            if ":log-group:" not in group or not group.endswith(":*"):
+                raise ServiceError(
+                    "InvalidLoggingConfiguration",
+                    "Invalid Logging Configuration: Log Destination Arn needs to be a valid Log Group Arn ending in :*",
+                )
         settings["loggingConfiguration"] = {"level": level, "includeExecutionData": False, **logging}
     if request.get("tracingConfiguration") is not None:
         settings["tracingConfiguration"] = {"enabled": False, **request["tracingConfiguration"]}

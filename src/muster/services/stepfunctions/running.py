@@ -42,6 +42,7 @@ from muster.languages.asl.messages import (
 from muster.services.stepfunctions import (
     activities,
     calling,
+    logged,
     machines,
     mapdata,
     mapruns,
@@ -150,6 +151,8 @@ class Advance:
                 now=self.tx.now,
                 entries=orjson.dumps(self.entries).decode(),
             )
+            logging = self.revision.settings["loggingConfiguration"]
+            logged.deliver(self.tx, logging, self.arn, self.row["redrives"], self.first, self.entries)
             warnings.look(self.tx, self.arn, self.first, self.entries, history=not self.row["express"])
         if outcome is not None:
             self._ended(outcome)
