@@ -1,11 +1,13 @@
 """Distributed Maps: child executions, Map Runs, tolerated failures."""
 
+import gzip
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from muster.errors import ServiceError
 from muster.services import s3
 from muster.store.blobs import Blobs
 from tests.services.stepfunctions.machinery import Machinery, one, passing, task
@@ -188,3 +190,71 @@ def test_stopping_the_parent_stops_its_children(world: Machinery) -> None:
     assert (described["status"], described["itemCounts"]["aborted"]) == ("ABORTED", 2)
     world.settle()
     assert not world.rows("SELECT * FROM deliveries WHERE kind LIKE 'states.%'")
+
+
+def test_items_are_read_from_an_inventory(stored: Machinery) -> None:
+    put(stored, "data/1.csv.gz", gzip.compress(b'"files","a.txt","3"\n'))
+    put(stored, "data/2.csv", b'"files","b.txt","5"\n')
+    manifest = {
+        "destinationBucket": "arn:aws:s3:::files",
+        "fileFormat": "CSV",
+        "fileSchema": "Bucket, Key, Size",
+        "files": [{"key": "data/1.csv.gz"}, {"key": "data/2.csv"}],
+    }
+    put(stored, "manifest.json", orjson.dumps(manifest))
+    rows = [{"Bucket": "files", "Key": "a.txt", "Size": "3"}, {"Bucket": "files", "Key": "b.txt", "Size": "5"}]
+    reader = object_reader(InputType="MANIFEST")
+    assert stored.output(stored.begin(reading(reader), {"key": "manifest.json"})) == rows
+    few = object_reader(InputType="MANIFEST", ManifestType="S3_INVENTORY", MaxItems=1)
+    assert stored.output(stored.begin(reading(few), {"key": "manifest.json"})) == rows[:1]
+    error, cause = stored.failure(stored.begin(reading(reader), {"key": "data/2.csv"}))
+    assert (error, str(cause)[:15]) == ("States.ItemReaderFailed", "The item reader")
+
+
+def sleeping(execution_type: str, **members: Any) -> dict[str, Any]:
+    processor = {
+        "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": execution_type},
+        **one("Sleep", {"Type": "Wait", "Seconds": 10, "End": True}),
+    }
+    return one("Each", {"Type": "Map", "ItemProcessor": processor, "End": True, **members})
+
+
+def test_running_map_run_takes_new_limits(world: Machinery) -> None:
+    execution = world.begin(sleeping("STANDARD", MaxConcurrency=1), [1, 2, 3, 4])
+    arn = map_run(world, execution)["mapRunArn"]
+    world.call("stepfunctions", "UpdateMapRun", mapRunArn=arn, maxConcurrency=3, toleratedFailureCount=2)
+    world.settle()
+    described = map_run(world, execution)
+    assert (described["maxConcurrency"], described["itemCounts"]["running"]) == (3, 3)
+    assert described["toleratedFailureCount"] == 2
+    world.call("stepfunctions", "UpdateMapRun", mapRunArn=arn, maxConcurrency=1)
+    world.pass_time(10)
+    assert map_run(world, execution)["itemCounts"]["running"] == 1
+    world.pass_time(10)
+    assert world.output(execution) == [1, 2, 3, 4]
+    with pytest.raises(ServiceError, match="not running"):
+        world.call("stepfunctions", "UpdateMapRun", mapRunArn=arn, maxConcurrency=1)
+
+
+def test_express_children_are_express_executions(world: Machinery) -> None:
+    execution = world.begin(sleeping("EXPRESS"), [1, 2])
+    (child, *_) = world.rows("SELECT arn FROM states_executions WHERE map_run IS NOT NULL")
+    assert ":express:machine-1/Each:" in child["arn"]
+    world.pass_time(10)
+    assert world.output(execution) == [1, 2]
+
+
+def test_express_children_end_after_five_minutes(world: Machinery) -> None:
+    definition = sleeping("EXPRESS")
+    definition["States"]["Each"]["ItemProcessor"]["States"]["Sleep"]["Seconds"] = 400
+    execution = world.begin(definition, [1])
+    world.pass_time(300)
+    assert world.failure(execution)[0] == "States.ExceedToleratedFailureThreshold"
+
+
+def test_express_children_cannot_wait_for_tokens(world: Machinery) -> None:
+    definition = sleeping("EXPRESS")
+    waiting = task("sqs:sendMessage.waitForTaskToken", Parameters={"QueueUrl": "q", "MessageBody": "m"})
+    definition["States"]["Each"]["ItemProcessor"]["States"]["Sleep"] = waiting
+    with pytest.raises(ServiceError, match="waitForTaskToken"):
+        world.create(definition)

@@ -14,7 +14,7 @@ from muster.languages.asl.environment import Environment
 from muster.languages.asl.expressions import dumps
 from muster.languages.asl.failures import ITEM_READER_FAILED, RESULT_WRITER_FAILED, RUNTIME, THRESHOLD, Failure, Refused
 from muster.languages.asl.flow import effective_input, fail, finish
-from muster.languages.asl.messages import CloseMapRun, Gather, Item, OpenMapRun, ReadItems, Spawn
+from muster.languages.asl.messages import CloseMapRun, Gather, Item, OpenMapRun, ReadItems, Spawn, Tuned
 from muster.languages.asl.run import Frame, Run
 
 CONCURRENCY_MAX = 10_000  # child executions at once when MaxConcurrency is 0 or not written
@@ -89,7 +89,7 @@ def iterate(run: Run, frame: Frame, state: Map, items: list[Any]) -> None:
     if not chosen:
         _gather(run, frame, state)
         return
-    _start_more(run, frame, state, min(fan["most"], len(chosen)))
+    _start_more(run, frame, state)
 
 
 def _selected(state: Map, env: Environment, index: int, value: Any) -> Any:
@@ -120,8 +120,13 @@ def _batches(batcher: Batcher, env: Environment, items: list[Item]) -> list[list
     return batches
 
 
-def _start_more(run: Run, frame: Frame, state: Map, how_many: int) -> None:
+def _start_more(run: Run, frame: Frame, state: Map) -> None:
+    """Start as many children as there is room for."""
     fan = frame["fan"]
+    running = fan["next"] - (fan["children"] - fan["left"])
+    how_many = min(fan["most"] - running, fan["children"] - fan["next"])
+    if how_many <= 0:
+        return
     run.commands.append(
         Spawn(frame["n"], frame["attempt"], fan["map_run"], state.processor, (), fan["next"], fan["next"] + how_many)
     )
@@ -148,9 +153,17 @@ def child_ended(run: Run, frame: Frame, state: Map, index: int, succeeded: bool)
             return
     fan["left"] -= 1
     if fan["next"] < fan["children"]:
-        _start_more(run, frame, state, 1)
+        _start_more(run, frame, state)
     elif not fan["left"]:
         _gather(run, frame, state)
+
+
+def tuned(run: Run, frame: Frame, state: Map, limits: Tuned) -> None:
+    """The limits have changed: more children start if there is room now; running ones run on."""
+    most = min(limits.concurrency or CONCURRENCY_MAX, CONCURRENCY_MAX)
+    frame["fan"] = fan = {**frame["fan"], "most": most, "count": limits.count, "percentage": limits.percentage}
+    if "children" in fan and fan["left"]:
+        _start_more(run, frame, state)
 
 
 def _intolerable(fan: dict[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from muster.languages.asl.definition import Batcher, Evaluator, Reader, ResultWriter
 
-INPUT_TYPES = ("JSON", "JSONL", "CSV")
+INPUT_TYPES = ("JSON", "JSONL", "CSV", "MANIFEST")
 DELIMITERS = {"COMMA": ",", "PIPE": "|", "SEMICOLON": ";", "SPACE": " ", "TAB": "\t"}
 TRANSFORMATIONS = ("NONE", "COMPACT", "FLATTEN")
 
@@ -50,7 +50,7 @@ def reader(fields: Fields, given: Any) -> Reader | None:
         fields.say("ItemReader/Resource", f"The resource provided {resource} is not recognized.")
         return None
     config = _object(fields, body.get("ReaderConfig", {}), "ItemReader/ReaderConfig")
-    known = {"InputType", "CSVHeaderLocation", "CSVHeaders", "CSVDelimiter", "MaxItems", "MaxItemsPath"}
+    known = {"InputType", "CSVHeaderLocation", "CSVHeaders", "CSVDelimiter", "ManifestType", "MaxItems", "MaxItemsPath"}
     fields.refuse(config, known, "ItemReader/ReaderConfig")
     if action == "getObject":
         _check_format(fields, config)
@@ -69,6 +69,10 @@ def _check_format(fields: Fields, config: dict[str, Any]) -> None:
             "ItemReader/ReaderConfig/InputType",
             f"Muster reads these values of the field 'InputType': [{', '.join(INPUT_TYPES)}]",
         )
+    if config.get("ManifestType", "S3_INVENTORY") != "S3_INVENTORY" or (
+        "ManifestType" in config and kind != "MANIFEST"
+    ):
+        fields.say("ItemReader/ReaderConfig/ManifestType", "Muster reads manifests of the type S3_INVENTORY")
     if kind != "CSV":
         return
     location = config.get("CSVHeaderLocation")

@@ -108,6 +108,17 @@ class ChildEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Tuned:
+    """A Map Run has new limits: children at once (0: as many as AWS allows), and failures it tolerates."""
+
+    frame: int
+    attempt: int
+    concurrency: int
+    count: int
+    percentage: float
+
+
+@dataclass(frozen=True, slots=True)
 class Gathered:
     """A distributed Map's results, or where they were written."""
 
@@ -150,6 +161,7 @@ Cause = (
     | Unusable
     | Items
     | ChildEnded
+    | Tuned
     | Gathered
     | Fired
     | Aborted

@@ -546,6 +546,7 @@ class StateCompiler:
                 "The field 'Mode' should have one of these values: [INLINE, DISTRIBUTED]",
             )
         distributed = mode == "DISTRIBUTED"
+        express = distributed and config.get("ExecutionType") == "EXPRESS"
         for field in ("ItemReader", "ItemBatcher", "ResultWriter"):
             if field in self.body and not distributed:
                 self.say(field, f"Field '{field}' is only supported in DISTRIBUTED mode")
@@ -555,7 +556,7 @@ class StateCompiler:
         selector = "ItemSelector" if "ItemSelector" in self.body or self.jsonata else "Parameters"
         return asl.Map(
             **{**members, "parameters": None},
-            processor=self.parser.processor(processor, f"{self.location}/{given[0]}", self.machine_is_jsonata),
+            processor=self._processor(processor, f"{self.location}/{given[0]}", express=express),
             items=self.items(),
             item_selector=self.tree(selector),
             concurrency=self.amount("MaxConcurrency"),
@@ -566,8 +567,17 @@ class StateCompiler:
             writer=maps.writer(self, self.body["ResultWriter"]) if "ResultWriter" in self.body else None,
             distributed=distributed,
             label=self.body.get("Label"),
-            express=distributed and isinstance(config, dict) and config.get("ExecutionType") == "EXPRESS",
+            express=express,
         )
+
+    def _processor(self, processor: Any, location: str, *, express: bool) -> int:
+        """The processor's scope; children of a Map Run may be Express where the machine is not."""
+        around = self.parser.express
+        self.parser.express = around or express
+        try:
+            return self.parser.processor(processor, location, self.machine_is_jsonata)
+        finally:
+            self.parser.express = around
 
     def items(self) -> asl.Evaluator | None:
         if self.jsonata:

@@ -29,6 +29,7 @@ from muster.languages.asl.messages import (
     Taken,
     TimedOut,
     Timer,
+    Tuned,
     Unusable,
 )
 from muster.languages.asl.run import Frame, HistoryFull, Run, World
@@ -102,6 +103,7 @@ def _take(run: Run, cause: Cause) -> None:
             | Unusable()
             | Items()
             | ChildEnded()
+            | Tuned()
             | Gathered()
             | Fired()
         ):
@@ -300,6 +302,9 @@ def _answer(run: Run, frame: Frame, state: State, cause: Cause) -> None:
         case ChildEnded(index=index, succeeded=succeeded):
             assert isinstance(state, Map)
             distributed.child_ended(run, frame, state, index, succeeded)
+        case Tuned():
+            assert isinstance(state, Map)
+            distributed.tuned(run, frame, state, cause)
         case Gathered(output=output):
             assert isinstance(state, Map)
             distributed.gathered(run, frame, state, output)

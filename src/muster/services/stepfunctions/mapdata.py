@@ -7,7 +7,10 @@ Sources: "ItemReader (Map)" and "ResultWriter (Map)" in the developer guide.
 """
 
 import csv
+import gzip
 import io
+import itertools
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,6 +24,7 @@ from muster.languages.asl.messages import Cause, Failed, Gather, Gathered, Items
 from muster.transaction import Row, Transaction
 
 ITEMS_MAX = 100_000_000  # "the Map state stops reading items beyond MaxItems"; AWS's own limit
+GZIP = b"\x1f\x8b"
 RESULT_BYTES_MAX = 250_000  # of one result file, so that it can be handed to S3 inside the transaction
 
 
@@ -68,8 +72,29 @@ def _read(tx: Transaction, command: ReadItems) -> list[Any]:
             return items
         case "JSONL":
             return [_json(line) for line in body.splitlines() if line.strip()]
+        case "MANIFEST":
+            return list(itertools.islice(_inventory(tx, command, _json(body)), int(command.most or ITEMS_MAX)))
         case _:
             return list(_csv(body, command.format))
+
+
+def _inventory(tx: Transaction, command: ReadItems, manifest: Any) -> Iterable[dict[str, str]]:
+    """The rows of an S3 inventory, whose manifest names its files and their columns."""
+    try:
+        if manifest["fileFormat"] != "CSV":
+            raise ValueError(f"Muster reads inventories in CSV, not {manifest['fileFormat']}.")
+        header = [name.strip() for name in manifest["fileSchema"].split(",")]
+        keys = [file["key"] for file in manifest["files"]]
+    except (KeyError, TypeError, AttributeError) as why:
+        raise ValueError("The object is not the manifest of an S3 inventory.") from why
+    bucket = str(manifest.get("destinationBucket") or command.parameters["Bucket"]).removeprefix("arn:aws:s3:::")
+    for key in keys:
+        body = bytes(tx.call("s3", "ReadObject", {"Bucket": bucket, "Key": key})["Body"])
+        try:
+            plain = gzip.decompress(body) if body[:2] == GZIP else body
+        except (OSError, EOFError, zlib.error) as why:
+            raise ValueError(f"The inventory's file {key} could not be unpacked: {why}") from why
+        yield from _csv(plain, {"CSVHeaderLocation": "GIVEN", "CSVHeaders": header})
 
 
 def _json(text: bytes) -> Any:

@@ -17,7 +17,7 @@ from muster.languages.asl.messages import OpenMapRun, Spawn
 from muster.operation import Answer, Request
 from muster.services.stepfunctions import names, pages, starting
 from muster.services.stepfunctions.starting import Parent
-from muster.transaction import Row, Transaction
+from muster.transaction import Delivery, Row, Transaction
 
 
 def opened(tx: Transaction, row: Row, begun: OpenMapRun) -> None:
@@ -66,6 +66,8 @@ def spawn(tx: Transaction, row: Row, machine: asl.Machine, state: dict[str, Any]
         return
     variables = _variables(state, command.frame)
     parts = Arn.parse(command.map_run).resource.split(":")  # mapRun:machine/label:uuid
+    opened = tx.one("SELECT express FROM states_map_runs WHERE arn = :arn", arn=command.map_run)
+    express = opened is not None and bool(opened["express"])
     waiting = tx.all(
         "SELECT * FROM states_items WHERE map_run = :run AND place >= :first AND place < :end ORDER BY place",
         run=command.map_run,
@@ -76,7 +78,8 @@ def spawn(tx: Transaction, row: Row, machine: asl.Machine, state: dict[str, Any]
         beginning = asl.beginning(machine, orjson.loads(row_of_item["input"]), scope=command.scope, variables=variables)
         beginning["frames"]["0"]["item"] = orjson.loads(row_of_item["shown"])
         name = tx.new_id()
-        arn = f"arn:aws:states:{tx.region}:{tx.account}:execution:{parts[1]}:{name}"
+        resource = f"express:{parts[1]}:{name}:{tx.new_id()}" if express else f"execution:{parts[1]}:{name}"
+        arn = f"arn:aws:states:{tx.region}:{tx.account}:{resource}"
         starting.insert(
             tx,
             arn,
@@ -85,10 +88,13 @@ def spawn(tx: Transaction, row: Row, machine: asl.Machine, state: dict[str, Any]
             row["revision"],
             row_of_item["input"],
             beginning,
+            express=express,
             scope=command.scope,
             parent=Parent(row["arn"], command.frame, command.attempt, row_of_item["place"]),
             map_run=command.map_run,
         )
+        if express:
+            tx.post(Delivery("states.timeout", arn, {}, tx.now + starting.EXPRESS_SECONDS_MAX))
         tx.run(
             "UPDATE states_items SET execution_arn = :arn WHERE map_run = :run AND place = :place",
             arn=arn,
@@ -156,6 +162,22 @@ def describe(tx: Transaction, request: Request) -> Answer:
     if row["stopped_at"] is not None:
         answer["stopDate"] = row["stopped_at"]
     return answer
+
+
+def changed(tx: Transaction, request: Request) -> Row:
+    """Write a running Map Run's new limits; its row as it is then."""
+    row = _existing(tx, request["mapRunArn"])
+    if row["status"] != "RUNNING":
+        raise ServiceError("ValidationException", f"Map Run is not running: '{row['arn']}'")
+    tx.run(
+        "UPDATE states_map_runs SET concurrency = :concurrency, tolerated_count = :count,"
+        " tolerated_percentage = :percentage WHERE arn = :arn",
+        concurrency=request.get("maxConcurrency", row["concurrency"]),
+        count=request.get("toleratedFailureCount", row["tolerated_count"]),
+        percentage=request.get("toleratedFailurePercentage", row["tolerated_percentage"]),
+        arn=row["arn"],
+    )
+    return _existing(tx, row["arn"])
 
 
 def listed(tx: Transaction, request: Request) -> Answer:

@@ -1,7 +1,17 @@
 """The face of Step Functions: AWS's operations, and the members of their requests that are supported."""
 
 from muster.operation import Operation
-from muster.services.stepfunctions import activities, executions, machines, mapruns, tags, tokens, trials, versions
+from muster.services.stepfunctions import (
+    activities,
+    executions,
+    machines,
+    mapruns,
+    running,
+    tags,
+    tokens,
+    trials,
+    versions,
+)
 from muster.services.stepfunctions.activities import get_task
 
 
@@ -101,5 +111,9 @@ OPERATIONS = {
         ),
     ),
     "DescribeMapRun": Operation(mapruns.describe, _accepts("mapRunArn"), reads=True),
+    "UpdateMapRun": Operation(
+        running.tune_map_run,
+        _accepts("mapRunArn", "maxConcurrency", "toleratedFailureCount", "toleratedFailurePercentage"),
+    ),
     "ListMapRuns": Operation(mapruns.listed, _accepts("executionArn", *_PAGE), reads=True),
 }

@@ -37,8 +37,10 @@ from muster.languages.asl.messages import (
     Taken,
     TimedOut,
     Timer,
+    Tuned,
     Unusable,
 )
+from muster.operation import Answer, Request
 from muster.services.stepfunctions import (
     activities,
     calling,
@@ -88,7 +90,8 @@ class Advance:
         self.arn: str = row["arn"]
         revision: Revision = machines.revision(tx, row["revision"])
         self.revision = revision
-        self.machine = machines.machine(revision, express=bool(row["express"]))
+        # Express children of a Map Run belong to a machine that need not be Express as a whole.
+        self.machine = machines.machine(revision, express=bool(row["express"]) and row["map_run"] is None)
         self.world = asl.World(tx.now, tx, tx.region, tx.account, context_of(row, revision.role_arn))
         self.state: dict[str, Any] = orjson.loads(row["state"])
         self.first: int = self.state["next"]
@@ -236,6 +239,28 @@ def close_map_run(tx: Transaction, map_run: str, status: str) -> None:
     """A Map Run is over; children that still run are stopped."""
     for child in mapruns.closed(tx, map_run, status):
         stop(tx, child, None, None)
+
+
+def tune_map_run(tx: Transaction, request: Request) -> Answer:
+    """UpdateMapRun: the children that run go on; more start when there is room for them now."""
+    changed = mapruns.changed(tx, request)
+    row = row_of(tx, changed["execution_arn"])
+    if row is None:
+        return {}
+    advance = Advance(tx, row)
+    for frame in advance.state["frames"].values():
+        if (frame.get("fan") or {}).get("map_run") == changed["arn"]:
+            advance.take(
+                Tuned(
+                    frame["n"],
+                    frame["attempt"],
+                    changed["concurrency"],
+                    changed["tolerated_count"],
+                    changed["tolerated_percentage"],
+                )
+            )
+            break
+    return {}
 
 
 def ending(row: Row) -> dict[str, Any]:
