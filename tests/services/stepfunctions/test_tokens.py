@@ -71,7 +71,25 @@ def test_missed_heartbeat_fails_the_task(world: Machinery) -> None:
     world.pass_time(9)
     assert world.status(execution) == "RUNNING"
     world.pass_time(2)
-    assert world.failure(execution)[0] == "States.HeartbeatTimeout"
+    assert world.failure(execution)[0] == "States.Timeout", "as AWS was recorded to write it"
+    assert world.types(execution)[-2] == "TaskTimedOut"
+
+
+@pytest.mark.parametrize("name", ["States.HeartbeatTimeout", "States.Timeout"])
+def test_missed_heartbeat_is_caught_under_both_names(world: Machinery, name: str) -> None:
+    catch = [{"ErrorEquals": ["States.TaskFailed"], "Next": "No"}, {"ErrorEquals": [name], "Next": "Yes"}]
+    asking = callback(world, HeartbeatSeconds=10, Catch=catch)
+    execution = world.begin(one("Ask", asking, No=passing(Result="no"), Yes=passing(Result="yes")))
+    world.pass_time(10)
+    assert world.output(execution) == "yes"
+
+
+def test_time_that_is_over_is_no_missed_heartbeat(world: Machinery) -> None:
+    catch = [{"ErrorEquals": ["States.HeartbeatTimeout"], "Next": "No"}, {"ErrorEquals": ["States.ALL"], "Next": "Yes"}]
+    asking = callback(world, TimeoutSeconds=5, Catch=catch)
+    execution = world.begin(one("Ask", asking, No=passing(Result="no"), Yes=passing(Result="yes")))
+    world.pass_time(5)
+    assert world.output(execution) == "yes"
 
 
 def test_callback_that_is_never_answered_times_out_and_may_be_caught(world: Machinery) -> None:

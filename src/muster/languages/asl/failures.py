@@ -35,13 +35,15 @@ class Failure:
     """An error on its way outwards: from a state to its retriers and catchers, then to whatever encloses it.
 
     `terminal` ones end the execution whatever a Retry or Catch says. `location` is the field of a JSONata expression
-    that failed, and asks for an EvaluationFailed history event.
+    that failed, and asks for an EvaluationFailed history event. A missed `heartbeat` is States.Timeout wherever it is
+    written (as recorded from AWS), and a Retry or Catch may name it States.HeartbeatTimeout.
     """
 
     error: str | None
     cause: str | None
     terminal: bool = False
     location: str | None = None
+    heartbeat: bool = False
 
     def output(self) -> dict[str, str]:
         """The error output that a catcher hands on (States Language, "Error Output")."""
@@ -73,7 +75,7 @@ def matches(failure: Failure, names: Iterable[str]) -> bool:
     """Whether an ErrorEquals list speaks of this failure.
 
     States.ALL never stands for States.DataLimitExceeded or States.Runtime; States.TaskFailed stands for everything
-    but timeouts; States.Timeout includes a missed heartbeat ("Error names").
+    but timeouts; States.Timeout includes a missed heartbeat, which States.HeartbeatTimeout names alone ("Error names").
     """
     if failure.terminal:
         return False
@@ -85,7 +87,7 @@ def matches(failure: Failure, names: Iterable[str]) -> bool:
             return True
         if name == TASK_FAILED and error not in (TIMEOUT, HEARTBEAT_TIMEOUT, DATA_LIMIT):
             return True
-        if name == TIMEOUT and error == HEARTBEAT_TIMEOUT:
+        if name == HEARTBEAT_TIMEOUT and failure.heartbeat:
             return True
         if name == RESULT_PATH_DOCUMENTED and error == RESULT_PATH:
             return True

@@ -101,7 +101,9 @@ def succeeded(run: Run, frame: Frame, state: Task, output: Any) -> None:
     finish(run, frame, state, output)
 
 
-def failed(run: Run, frame: Frame, state: Task, error: str | None, cause: str | None) -> None:
+def failed(
+    run: Run, frame: Frame, state: Task, error: str | None, cause: str | None, *, heartbeat: bool = False
+) -> None:
     """The work failed, or could not be asked for."""
     taken(run, frame, state)
     details: dict[str, Any] = {}
@@ -115,9 +117,9 @@ def failed(run: Run, frame: Frame, state: Task, error: str | None, cause: str | 
         f"{_NAMES[state.integration.kind]}{'TimedOut' if timed_out else 'Failed'}",
         {**details, **_about(state.integration)},
     )
-    fail(run, frame, Failure(error, cause))
+    fail(run, frame, Failure(error, cause, heartbeat=heartbeat))
 
 
 def overdue(run: Run, frame: Frame, state: Task, purpose: str) -> None:
     """No answer in time."""
-    failed(run, frame, state, HEARTBEAT_TIMEOUT if purpose == "heartbeat" else TIMEOUT, None)
+    failed(run, frame, state, TIMEOUT, None, heartbeat=purpose == "heartbeat")
