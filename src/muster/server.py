@@ -26,7 +26,7 @@ from muster.ids import SystemIds
 from muster.operation import Operations, Service
 from muster.runners import http as http_posts
 from muster.runners.functions import FunctionRunner
-from muster.services import dynamodb, events, lambda_, logs, s3, sns, sqs, stepfunctions, sts
+from muster.services import cloudwatch, dynamodb, events, lambda_, logs, s3, sns, sqs, stepfunctions, sts
 from muster.store import blobs as blob_rows
 from muster.store.blobs import Blobs
 from muster.store.port import Realm
@@ -156,6 +156,7 @@ def all_services(endpoint: str, blobs: Blobs, mocks: stepfunctions.Cases | None 
         dynamodb.STREAMS,
         lambda_.service(blobs),
         logs.SERVICE,
+        cloudwatch.SERVICE,
         stepfunctions.service(mocks) if mocks is not None else stepfunctions.SERVICE,
         sts.SERVICE,
         CLOUDFORMATION,
