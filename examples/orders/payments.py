@@ -5,8 +5,8 @@ answered. Does not know queues, nor who calls. Orders in a currency that it has 
 
     python payments.py --data payments.sqlite --port 8020
 
-    POST /charges     {"order", "customer", "amount", "currency"}, header Idempotency-Key -> {"id", "repeated"}
-    POST /receipts    {"customer", "charge"}, header Idempotency-Key                      -> {"id", "repeated"}
+    POST /charges     {"order", "customer", "amount", "currency"}, headers Idempotency-Key, Attempt -> {"id", "repeated"}
+    POST /receipts    {"customer", "charge"}, header Idempotency-Key                                -> {"id", "repeated"}
     POST /currencies  {"currency"}: learn a currency
     GET  /figures     how many charges, receipts, refusals, calls at once
     GET  /charges, /receipts, /refusals
@@ -15,6 +15,7 @@ answered. Does not know queues, nor who calls. Orders in a currency that it has 
 import argparse
 import json
 import sqlite3
+import sys
 import threading
 import time
 import uuid
@@ -27,7 +28,7 @@ from typing import Any
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS charges (id TEXT PRIMARY KEY, key TEXT UNIQUE, customer TEXT, amount INTEGER, currency TEXT);
 CREATE TABLE IF NOT EXISTS receipts (id TEXT PRIMARY KEY, key TEXT UNIQUE, customer TEXT, charge TEXT);
-CREATE TABLE IF NOT EXISTS refusals (key TEXT, customer TEXT, reason TEXT);
+CREATE TABLE IF NOT EXISTS refusals (key TEXT, customer TEXT, attempt INTEGER, reason TEXT);
 CREATE TABLE IF NOT EXISTS currencies (currency TEXT PRIMARY KEY);
 INSERT OR IGNORE INTO currencies VALUES ('EUR');
 """
@@ -70,14 +71,14 @@ class Payments:
             with self._lock:
                 self.at_once -= 1
 
-    def charge(self, body: dict[str, Any], key: str | None) -> dict[str, Any]:
-        """Charge a customer, or find the charge that this key has made."""
+    def charge(self, body: dict[str, Any], key: str | None, attempt: int) -> dict[str, Any]:
+        """Charge a customer, or find the charge that this key has made. A refusal is noted with the caller's attempt."""
         with self.place():
             time.sleep(self.seconds)
             with self._lock:
                 if not self._rows("SELECT * FROM currencies WHERE currency = ?", body["currency"]):
                     reason = f"The currency {body['currency']} of order {body['order']} is not known."
-                    self._rows("INSERT INTO refusals VALUES (?, ?, ?)", key, body["customer"], reason)
+                    self._rows("INSERT INTO refusals VALUES (?, ?, ?, ?)", key, body["customer"], attempt, reason)
                     raise Refused(422, reason)
                 values = (body["customer"], body["amount"], body["currency"])
                 return self._once("charges", key, values)
@@ -144,7 +145,7 @@ class Handler(BaseHTTPRequestHandler):
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", "0"))))
             match self.path:
                 case "/charges":
-                    answer = self.payments.charge(body, key)
+                    answer = self.payments.charge(body, key, int(self.headers.get("Attempt", "1")))
                 case "/receipts":
                     answer = self.payments.receipt(body, key)
                 case "/currencies":
@@ -175,6 +176,11 @@ class Server(ThreadingHTTPServer):
 
     request_queue_size = 1024
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller that died before its answer came is no fault of this service; its charge is in the books."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
 
 def main() -> None:
     """Serve until the process is ended."""
@@ -182,7 +188,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("payments.sqlite"), help="the SQLite file with the books")
     parser.add_argument("--port", type=int, default=8020, help="0 takes a free one")
     parser.add_argument("--limit", type=int, default=20, help="how many calls at once")
-    parser.add_argument("--seconds", type=float, default=0.1, help="how long a charge takes")
+    parser.add_argument("--seconds", type=float, default=0.2, help="how long a charge takes")
     given = parser.parse_args()
     handler = type("Bound", (Handler,), {"payments": Payments(given.data, given.limit, given.seconds)})
     server = Server(("127.0.0.1", given.port), handler)

@@ -27,12 +27,12 @@ class PaymentRefused(Exception):
     """The payment service's own words."""
 
 
-def ask(path: str, body: dict[str, Any], idempotency_key: str) -> dict[str, Any]:
+def ask(path: str, body: dict[str, Any], **headers: str) -> dict[str, Any]:
     """One call to the payment service; PaymentRefused when it does not do what it was asked."""
     request = urllib.request.Request(
         PAYMENT_URL + path,
         json.dumps(body).encode(),
-        {"Content-Type": "application/json", "Idempotency-Key": idempotency_key},
+        {"Content-Type": "application/json", **{name.replace("_", "-"): value for name, value in headers.items()}},
     )
     try:
         with urllib.request.urlopen(request, timeout=CALL_SECONDS_MAX) as response:
@@ -48,8 +48,10 @@ def charge(record: dict[str, Any], *, idempotency_key: str) -> dict[str, Any]:
     detail = json.loads(record["body"])["detail"]
     uploaded = s3.get_object(Bucket=detail["bucket"]["name"], Key=detail["object"]["key"])
     order = json.load(uploaded["Body"])
-    charged = ask("/charges", order, idempotency_key)
-    receipt = ask("/receipts", {"customer": order["customer"], "charge": charged["id"]}, idempotency_key)
+    attempt = record["attributes"]["ApproximateReceiveCount"]
+    charged = ask("/charges", order, idempotency_key=idempotency_key, attempt=attempt)
+    told = {"customer": order["customer"], "charge": charged["id"]}
+    receipt = ask("/receipts", told, idempotency_key=idempotency_key, attempt=attempt)
     return {"charge": charged["id"], "receipt": receipt["id"]}
 
 
