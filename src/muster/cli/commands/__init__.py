@@ -1,6 +1,7 @@
 """The commands, a module for what belongs together; importing them adds them to the application."""
 
 from muster.cli.commands import (
+    alerts,
     dead_letters,
     demo,
     doctor,
@@ -15,6 +16,7 @@ from muster.cli.commands import (
 )
 
 __all__ = [
+    "alerts",
     "dead_letters",
     "demo",
     "doctor",

@@ -19,8 +19,10 @@ from muster.transaction import Carried, Delivery, Transaction
 
 EVALUATE = "cloudwatch.evaluate"
 DEPTH = "cloudwatch.depth"
-# A gauge in ALARM is looked at this often, and a busy queue costs a look no more often than this.
-PROMPT_SECONDS = 5
+# A busy queue costs a look no more often than this.
+PROMPT_SECONDS = 1
+# A gauge in ALARM is looked at this often, for the all-clear.
+CLEARING_SECONDS = 5
 
 
 def begin(tx: Transaction, name: str) -> None:
@@ -43,7 +45,7 @@ def carry(tx: Transaction, delivery: Carried) -> None:
     state = evaluate(tx, alarm)
     due_at = points.start_of(tx.now, alarm.period) + alarm.period
     if state == ALARM and _gauge(alarm):
-        due_at = min(due_at, tx.now + PROMPT_SECONDS)
+        due_at = min(due_at, tx.now + CLEARING_SECONDS)
     tx.post(Delivery(EVALUATE, alarm.name, {}, due_at=due_at))
 
 
@@ -57,7 +59,7 @@ def carry_depth(tx: Transaction, delivery: Carried) -> None:
 def begin_clearing(tx: Transaction, alarm: Alarm) -> None:
     """Have the timer look sooner than at the end of the period."""
     tx.cancel(EVALUATE, alarm.name)
-    tx.post(Delivery(EVALUATE, alarm.name, {}, due_at=tx.now + PROMPT_SECONDS))
+    tx.post(Delivery(EVALUATE, alarm.name, {}, due_at=tx.now + CLEARING_SECONDS))
 
 
 def evaluate(tx: Transaction, alarm: Alarm) -> str:
