@@ -112,6 +112,21 @@ class Application:
         found = self.sqs.get_queue_attributes(QueueUrl=self.names[queue], AttributeNames=["All"])["Attributes"]
         return sum(int(value) for name, value in found.items() if name.startswith("ApproximateNumberOfMessages"))
 
+    def alarm(self) -> str:
+        """The state of the alarm on the dead-letter queue."""
+        name = self.names["DeadOrdersAlarmName"]
+        return str(self.cloudwatch.describe_alarms(AlarmNames=[name])["MetricAlarms"][0]["StateValue"])
+
+    def alert(self, state: str) -> dict[str, Any] | None:
+        """The alert of the alarm's change to a state, taken from the alerts' queue, once it is there."""
+        url = self.names["AlertQueueUrl"]
+        for message in self.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", []):
+            self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+            alert: dict[str, Any] = json.loads(message["Body"])
+            if alert["NewStateValue"] == state:
+                return alert
+        return None
+
     def records(self) -> list[dict[str, Any]]:
         """What the table says of each event."""
         found = pages(self.dynamodb, "scan", "Items", TableName=self.names["SeenTableName"], ConsistentRead=True)
@@ -141,6 +156,8 @@ def tell(story: Story, example: Path, data: Path, *, orders: int, keep: bool) ->
         burst = Burst(story, application, payments, server, orders)
         with story.step(f"Upload {orders} orders in a burst, and kill the server with SIGKILL in the middle"):
             seconds = burst.run()
+        with story.step("Hear the alarm"):
+            alarmed(story, application)
         with story.step("Look into the books"):
             books(story, application, payments, orders)
         with story.step("Mend the cause, and send the dead letters back"):
@@ -297,6 +314,14 @@ class Burst:
             time.sleep(LOOK_SECONDS)
 
 
+def alarmed(story: Story, application: Application) -> None:
+    """The alarm on the dead-letter queue is on, and has told so."""
+    story.until(lambda: application.alarm() == "ALARM", "the alarm is in ALARM")
+    alert = story.until(lambda: application.alert("ALARM"), "the alert is received")
+    story.check(alert, "the alarm on the dead-letter queue is in ALARM, and the alert is received by the topic's queue")
+    story.say(f"It says: {alert['AlarmDescription']}. {alert['NewStateReason']}")
+
+
 def books(story: Story, application: Application, payments: Payments, orders: int) -> None:
     """Each good order is charged once, each poisonous one a dead letter."""
     good = {order(number)["customer"] for number in range(orders) if not is_poisonous(number)}
@@ -355,4 +380,9 @@ def redriven(story: Story, application: Application, payments: Payments, orders:
     figures = payments.figures()
     story.check(
         figures["at_once_max"] <= LIMIT and not figures["throttled"], f"still never more than {LIMIT} calls at once"
+    )
+    cleared = story.until(lambda: application.alert("OK"), "the all-clear is received")
+    story.check(
+        application.alarm() == "OK" and cleared["OldStateValue"] == "ALARM",
+        "the alarm is back in OK, and the all-clear is received",
     )
