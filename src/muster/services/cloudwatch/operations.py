@@ -133,7 +133,7 @@ def _read(
     tx: Transaction, metric: Metric, start: Instant, end: Instant, period: int, unit: str | None
 ) -> dict[tuple[Instant, str], Statistics]:
     sources.check(metric)
-    return points.periods(sources.buckets(tx, metric, points.start_of(start, period), end, period, unit), period)
+    return points.periods(sources.buckets(tx, metric, points.start_of(start, period), end, unit), period)
 
 
 def get_metric_data(tx: Transaction, request: Request) -> Answer:

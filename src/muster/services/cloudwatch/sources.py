@@ -3,7 +3,8 @@
 Keeps true: a metric in an `AWS/` namespace is one listed here, and is what the service's rows say. A gauge says what is
 now; what it was is known only for minutes in which an alarm looked. Does not know who asks.
 
-Source: "Available CloudWatch metrics for Amazon SQS" in the SQS developer guide.
+Sources: "Available CloudWatch metrics for Amazon SQS" in the SQS developer guide, "Types of metrics for Lambda functions"
+in Lambda's, "Monitoring Step Functions metrics using Amazon CloudWatch" in the one of Step Functions.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,6 +32,8 @@ class Source:
     look: Look
     gauge: bool = False
     prompt: bool = False
+    # Of a count: how far back the rows still tell; what is older is known only where an alarm looked.
+    kept_seconds: int = 120
 
 
 def _queue_attribute(attribute: str) -> Look:
@@ -40,6 +43,39 @@ def _queue_attribute(attribute: str) -> Look:
             return None
         asked = {"QueueUrl": url, "AttributeNames": [attribute]}
         return gauge(float(tx.call("sqs", "GetQueueAttributes", asked)["Attributes"][attribute]))
+
+    return look
+
+
+def _age(tx: Transaction, dimensions: Mapping[str, str], start: Instant, end: Instant) -> Statistics | None:
+    url = queue_url(tx, dimensions["QueueName"])
+    if url is None or not tx.offers("sqs", "OldestMessage"):
+        return None
+    sent_at = tx.call("sqs", "OldestMessage", {"QueueUrl": url}).get("SentAt")
+    return gauge(0.0 if sent_at is None else float(int(tx.now - sent_at)))
+
+
+def _invocations(member: str) -> Look:
+    def look(tx: Transaction, dimensions: Mapping[str, str], start: Instant, end: Instant) -> Statistics | None:
+        if not tx.offers("lambda", "CountInvocations"):
+            return None
+        asked = {"FunctionName": dimensions["FunctionName"], "Start": start, "End": end}
+        counted = tx.call("lambda", "CountInvocations", asked)
+        runs, told = counted["Invocations"], counted[member]
+        if not runs:
+            return None
+        return Statistics(float(runs), float(told), float(told == runs), float(told > 0))
+
+    return look
+
+
+def _executions(event: str) -> Look:
+    def look(tx: Transaction, dimensions: Mapping[str, str], start: Instant, end: Instant) -> Statistics | None:
+        if not tx.offers("stepfunctions", "CountExecutions"):
+            return None
+        asked = {"StateMachineArn": dimensions["StateMachineArn"], "Event": event, "Start": start, "End": end}
+        found = float(tx.call("stepfunctions", "CountExecutions", asked)["Count"])
+        return Statistics(found, found, 1.0, 1.0) if found else None
 
     return look
 
@@ -58,10 +94,21 @@ def _depth(attribute: str, *, prompt: bool = False) -> Source:
     return Source(frozenset({"QueueName"}), "Count", _queue_attribute(attribute), gauge=True, prompt=prompt)
 
 
+def _happened(event: str) -> Source:
+    return Source(frozenset({"StateMachineArn"}), "Count", _executions(event), kept_seconds=3600)
+
+
 SOURCES: Mapping[tuple[str, str], Source] = {
     ("AWS/SQS", "ApproximateNumberOfMessagesVisible"): _depth("ApproximateNumberOfMessages", prompt=True),
     ("AWS/SQS", "ApproximateNumberOfMessagesNotVisible"): _depth("ApproximateNumberOfMessagesNotVisible"),
     ("AWS/SQS", "ApproximateNumberOfMessagesDelayed"): _depth("ApproximateNumberOfMessagesDelayed"),
+    ("AWS/SQS", "ApproximateAgeOfOldestMessage"): Source(frozenset({"QueueName"}), "Seconds", _age, gauge=True),
+    ("AWS/Lambda", "Invocations"): Source(frozenset({"FunctionName"}), "Count", _invocations("Invocations")),
+    ("AWS/Lambda", "Errors"): Source(frozenset({"FunctionName"}), "Count", _invocations("Errors")),
+    ("AWS/States", "ExecutionsStarted"): _happened("STARTED"),
+    ("AWS/States", "ExecutionsFailed"): _happened("FAILED"),
+    ("AWS/States", "ExecutionsTimedOut"): _happened("TIMED_OUT"),
+    ("AWS/States", "ExecutionsAborted"): _happened("ABORTED"),
 }
 
 
@@ -87,7 +134,7 @@ def check(metric: Metric) -> None:
 
 
 def buckets(
-    tx: Transaction, metric: Metric, start: Instant, end: Instant, period: int, unit: str | None = None
+    tx: Transaction, metric: Metric, start: Instant, end: Instant, unit: str | None = None
 ) -> list[tuple[Instant, str, Statistics]]:
     """A metric's points between two instants, whoever measures it: put ones, remembered gauges, rows counted."""
     source = source_of(metric)
@@ -99,15 +146,33 @@ def buckets(
         minute = points.start_of(tx.now, points.MINUTE_SECONDS)
         found = [one for one in found if one[0] != minute]
         return found if measured is None else [*found, (minute, source.unit, measured)]
-    if unit not in (None, source.unit):
-        return []
-    at, counted = points.start_of(start, period), []
+    kept = first_kept(tx, source)
+    remembered = points.between(tx, metric, start, min(end, kept), unit)
+    return [*remembered, *counted(tx, metric, source, max(start, kept), end)] if unit in (None, source.unit) else []
+
+
+def first_kept(tx: Transaction, source: Source) -> Instant:
+    """The first minute that the rows still tell in full."""
+    return _next_minute(tx.now - source.kept_seconds)
+
+
+def _next_minute(at: Instant) -> Instant:
+    """The first minute that begins at this instant or later."""
+    return -points.start_of(-at, points.MINUTE_SECONDS)
+
+
+def counted(
+    tx: Transaction, metric: Metric, source: Source, start: Instant, end: Instant
+) -> list[tuple[Instant, str, Statistics]]:
+    """What the rows say of each minute that began between two instants."""
+    found = []
+    at = _next_minute(start)
     while at < min(end, tx.now):
-        measured = source.look(tx, dict(metric.dimensions), at, at + period)
+        measured = source.look(tx, dict(metric.dimensions), at, at + points.MINUTE_SECONDS)
         if measured is not None:
-            counted.append((at, source.unit, measured))
-        at += period
-    return counted
+            found.append((at, source.unit, measured))
+        at += points.MINUTE_SECONDS
+    return found
 
 
 def listed(tx: Transaction) -> list[Metric]:

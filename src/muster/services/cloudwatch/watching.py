@@ -43,7 +43,9 @@ def carry(tx: Transaction, delivery: Carried) -> None:
     if alarm is None:
         return
     state = evaluate(tx, alarm)
-    due_at = points.start_of(tx.now, alarm.period) + alarm.period
+    # What services measure is remembered minute by minute, however long the period.
+    pace = min(alarm.period, points.MINUTE_SECONDS) if alarm.metric.service else alarm.period
+    due_at = points.start_of(tx.now, pace) + pace
     if state == ALARM and _gauge(alarm):
         due_at = min(due_at, tx.now + CLEARING_SECONDS)
     tx.post(Delivery(EVALUATE, alarm.name, {}, due_at=due_at))
@@ -86,9 +88,15 @@ def seen(tx: Transaction, alarm: Alarm) -> list[tuple[Instant, Statistics] | Non
         if measured is not None:
             points.replace(tx, metric, tx.now, measured, unit=source.unit)
         end += period
+    elif source is not None:
+        minute = points.start_of(tx.now, points.MINUTE_SECONDS)
+        for at, unit, told in sources.counted(
+            tx, metric, source, max(minute - 120, sources.first_kept(tx, source)), minute
+        ):
+            points.replace(tx, metric, at, told, unit=unit)
     count = alarm.rule.periods + EXTRA
     start = end - count * period
-    buckets = sources.buckets(tx, metric, start, end, period, alarm.definition.get("Unit"))
+    buckets = sources.buckets(tx, metric, start, end, alarm.definition.get("Unit"))
     joined: dict[Instant, Statistics] = {}
     for (at, _), statistics in points.periods(buckets, period).items():
         joined[at] = joined[at].joined(statistics) if at in joined else statistics

@@ -15,6 +15,7 @@ from muster.operation import Answer, Operation, Request, Service
 from muster.services.lambda_ import (
     aftermath,
     aliases,
+    counting,
     event_sources,
     functions,
     invocations,
@@ -333,6 +334,7 @@ OPERATIONS: dict[str, Operation] = {
     "FinishInvocation": _row(
         invoking.finish_invocation, "InvocationId Payload FunctionError LogTail LogStream Error", internal=True
     ),
+    "CountInvocations": _row(counting.count, "FunctionName Start End", reads=True, internal=True),
     "RecoverInvocations": _row(invoking.recover, "", internal=True),
     "GetCode": _row(invoking.get_code, "CodeSha256", reads=True, internal=True),
 }

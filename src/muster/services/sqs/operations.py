@@ -320,6 +320,17 @@ def count_visible(tx: Transaction, request: Request) -> Answer:
     return dict(listeners.visible(tx, queues.at(tx, request["QueueUrl"]), request["Max"]))
 
 
+def oldest_message(tx: Transaction, request: Request) -> Answer:
+    """For siblings: when the oldest message that is kept was sent; nothing when there is none."""
+    queue = queues.at(tx, request["QueueUrl"])
+    row = tx.one(
+        "SELECT MIN(sent_at) AS at FROM sqs_messages WHERE queue = :queue AND sent_at > :oldest",
+        queue=queue.name,
+        oldest=tx.now - queue.number("MessageRetentionPeriod"),
+    )
+    return {} if row is None or row["at"] is None else {"SentAt": row["at"]}
+
+
 def delete_message(tx: Transaction, request: Request) -> Answer:
     messages.delete(tx, queues.at(tx, request.get("QueueUrl")), request.get("ReceiptHandle"))
     return {}
@@ -407,6 +418,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "Listen": Operation(listen, frozenset({"QueueUrl", "Kind", "Subject", "NotBefore", "New"}), internal=True),
     "Unlisten": Operation(unlisten, frozenset({"QueueUrl", "Kind", "Subject"}), internal=True),
     "CountVisible": Operation(count_visible, frozenset({"QueueUrl", "Max"}), reads=True, internal=True),
+    "OldestMessage": Operation(oldest_message, frozenset({"QueueUrl"}), reads=True, internal=True),
     "StartMessageMoveTask": Operation(
         start_message_move_task, frozenset({"SourceArn", "DestinationArn", "MaxNumberOfMessagesPerSecond"})
     ),

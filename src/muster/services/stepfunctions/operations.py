@@ -3,6 +3,7 @@
 from muster.operation import Operation
 from muster.services.stepfunctions import (
     activities,
+    counting,
     executions,
     machines,
     mapruns,
@@ -83,6 +84,9 @@ OPERATIONS = {
     ),
     "ListExecutions": Operation(
         executions.listed, _accepts("stateMachineArn", "statusFilter", "mapRunArn", *_PAGE), reads=True
+    ),
+    "CountExecutions": Operation(
+        counting.count, _accepts("StateMachineArn", "Event", "Start", "End"), reads=True, internal=True
     ),
     "GetExecutionHistory": Operation(
         executions.history, _accepts("executionArn", "reverseOrder", "includeExecutionData", *_PAGE), reads=True
