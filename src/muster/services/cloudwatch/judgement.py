@@ -17,6 +17,8 @@ from muster.clock import Instant
 
 OK, ALARM, INSUFFICIENT = "OK", "ALARM", "INSUFFICIENT_DATA"
 EXTRA = 2
+# A reason holds 1,023 characters: the newest points are named.
+SHOWN_MAX = 20
 
 COMPARISONS: Mapping[str, tuple[str, Callable[[float, float], bool]]] = {
     "GreaterThanThreshold": ("greater than", operator.gt),
@@ -66,7 +68,7 @@ def judge(rule: Rule, points: Sequence[Point | None], before: str) -> Verdict:
     if not real:
         return Verdict(state, _without_points(rule, state), ())
     counted = [point for point in real if beyond(point.value, rule.threshold) == (state == ALARM)]
-    shown = ", ".join(f"{point.value} ({_short(point.at)})" for point in reversed(counted))
+    shown = ", ".join(f"{point.value} ({_short(point.at)})" for point in reversed(counted[-SHOWN_MAX:]))
     negation = "" if state == ALARM else "not "
     needed = rule.needed if state == ALARM else rule.periods - rule.needed + 1
     reason = (
