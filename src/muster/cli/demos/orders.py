@@ -3,6 +3,7 @@
 Everything is looked at through AWS's protocols and the payment service's own books, on real processes.
 """
 
+import atexit
 import json
 import threading
 import time
@@ -176,8 +177,11 @@ def tell(story: Story, example: Path, data: Path, *, orders: int, keep: bool) ->
         server.stop()
         payments.stop()
         raise
-    payments.stop()
-    if not keep:
+    if keep:
+        # Whoever uploads another order wants it charged; both end with the command.
+        atexit.register(payments.stop)
+    else:
+        payments.stop()
         server.stop()
     return server
 
