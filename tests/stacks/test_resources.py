@@ -111,6 +111,30 @@ def test_bucket_with_its_settings(stack: Stack) -> None:
     stack.gone()
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "service", "operation", "request_"),
+    [
+        ("AWS::S3::Bucket", {"BucketName": "taken"}, "s3", "CreateBucket", {"Bucket": "taken"}),
+        ("AWS::SQS::Queue", {"QueueName": "taken"}, "sqs", "CreateQueue", {"QueueName": "taken"}),
+        ("AWS::SNS::Topic", {"TopicName": "taken"}, "sns", "CreateTopic", {"Name": "taken"}),
+        (
+            "AWS::Events::Rule",
+            {"Name": "taken", "EventPattern": {"source": ["a"]}},
+            "events",
+            "PutRule",
+            {"Name": "taken", "EventPattern": '{"source": ["a"]}'},
+        ),
+    ],
+)
+def test_a_name_that_somebody_else_has_is_not_taken_over(
+    stack: Stack, kind: str, name: dict[str, Any], service: str, operation: str, request_: dict[str, Any]
+) -> None:
+    stack.world.call(service, operation, **request_)
+    brought = stack.bring(R=resource(kind, **name))
+    assert brought["StackStatus"] == "ROLLBACK_COMPLETE"
+    assert "taken already exists" in brought["StackStatusReason"]
+
+
 def test_bucket_tells_a_queue_about_objects(stack: Stack) -> None:
     notice = {
         "Event": "s3:ObjectCreated:*",

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from muster import models
+from muster.errors import ServiceError
 from muster.operation import Answer
 from muster.stacks.parameters import text_of
 from muster.stacks.problem import Problem
@@ -58,6 +59,19 @@ class Work:
         fitted = fit(service, operation, request)
         models.validate(service, operation, fitted)
         return self.tx.call(service, operation, fitted)
+
+    def must_be_new(self, name: str, service: str, operation: str, **request: Any) -> None:
+        """Refuse a name that is taken, where `operation` finds what has it and creating it again would not refuse.
+
+        A stack must not take over, and later delete, what somebody else made.
+        """
+        if not self.tx.offers(service, operation):
+            return
+        try:
+            self.tx.call(service, operation, request)
+        except ServiceError:
+            return
+        raise Problem(f"{name} already exists.")
 
     def stored(self, bucket: str, key: str, version: str | None = None) -> bytes:
         """The content of an object."""

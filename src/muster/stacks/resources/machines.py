@@ -61,6 +61,8 @@ def _as_json(text: str) -> str:
 
 def _create(work: Work, new: Properties) -> Made:
     name = new.get("StateMachineName") or work.name(80)
+    machine = work.arn("states", f"stateMachine:{name}")
+    work.must_be_new(name, "stepfunctions", "DescribeStateMachine", stateMachineArn=machine)
     answer = work.call(
         "stepfunctions",
         "CreateStateMachine",

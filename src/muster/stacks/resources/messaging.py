@@ -93,9 +93,10 @@ def _rule_name(made: Made) -> str:
 
 def _create_rule(work: Work, new: Properties) -> Made:
     name = new.get("Name") or work.name(64)
+    bus = _bus_name(new)
+    work.must_be_new(name, "events", "DescribeRule", Name=name, EventBusName=bus)
     arn = _put_rule(work, name, new, tag_list(new))
     _put_targets(work, name, {}, new)
-    bus = _bus_name(new)
     return Made(name if bus == "default" else f"{bus}|{name}", {"Arn": arn})
 
 
@@ -248,6 +249,7 @@ def _create_queue(work: Work, new: Properties) -> Made:
     attributes = {key: document(new[key]) for key in _QUEUE_IN_PLACE if key in new}
     if fifo:
         attributes["FifoQueue"] = "true"
+    work.must_be_new(name, "sqs", "GetQueueUrl", QueueName=name)
     answer = work.call("sqs", "CreateQueue", QueueName=name, Attributes=attributes or None, tags=tag_map(new))
     url = answer["QueueUrl"]
     return Made(url, {"Arn": work.arn("sqs", name), "QueueName": name, "QueueUrl": url})
@@ -295,6 +297,7 @@ def _create_topic(work: Work, new: Properties) -> Made:
     attributes = {key: new[key] for key in _TOPIC_IN_PLACE if key in new}
     if fifo:
         attributes["FifoTopic"] = "true"
+    work.must_be_new(name, "sns", "GetTopicAttributes", TopicArn=work.arn("sns", name))
     answer = work.call("sns", "CreateTopic", Name=name, Attributes=attributes or None, Tags=tag_list(new))
     for subscription in objects_in(new, "Subscription"):
         _subscribe(work, {"TopicArn": answer["TopicArn"], **subscription})

@@ -142,6 +142,7 @@ def _set_bucket(work: Work, bucket: str, old: Properties, new: Properties) -> No
 
 def _create_bucket(work: Work, new: Properties) -> Made:
     bucket = new.get("BucketName") or work.name(63, lower=True)
+    work.must_be_new(bucket, "s3", "HeadBucket", Bucket=bucket)
     region = work.tx.region
     place = None if region == "us-east-1" else {"LocationConstraint": region}
     work.call("s3", "CreateBucket", Bucket=bucket, CreateBucketConfiguration=place)
