@@ -22,6 +22,9 @@ MEASURES: dict[str, Callable[[Path], Figures]] = {
     "executions": outside.executions,
     "objects": outside.objects,
     "large_object": outside.large_object,
+    "queue": outside.queue,
+    "mapping": outside.mapping,
+    "alarm": outside.alarm,
 }
 
 

@@ -2,10 +2,12 @@
 and has a ceiling of its own: about a thousand small calls a second on two cores."""
 
 import hashlib
+import io
 import json
 import shutil
 import statistics
 import time
+import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -160,3 +162,113 @@ def large_object(folder: Path) -> dict[str, Any]:
         "get": f"{got:.1f} s ({got / copied:.1f} × copy and MD5)",
         "memory before and after": f"{before:.0f} MiB, {after:.0f} MiB",
     }
+
+
+def queue(folder: Path) -> dict[str, Any]:
+    """Messages in and out in batches of ten, four client threads."""
+    with ServerProcess(folder / "data") as server:
+        sqs = client(server, "sqs")
+        url = sqs.create_queue(QueueName="bench")["QueueUrl"]
+        batches = 200
+
+        def send(number: int) -> None:
+            entries = [{"Id": str(n), "MessageBody": f"{number}-{n} " + "x" * 100} for n in range(10)]
+            sqs.send_message_batch(QueueUrl=url, Entries=entries)
+
+        def receive(number: int) -> int:
+            found = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", [])
+            if found:
+                entries = [{"Id": str(n), "ReceiptHandle": one["ReceiptHandle"]} for n, one in enumerate(found)]
+                sqs.delete_message_batch(QueueUrl=url, Entries=entries)
+            return len(found)
+
+        sent = timed_rate(batches, 4, send) * 10
+        began = time.perf_counter()
+        with ThreadPoolExecutor(4) as pool:
+            received = sum(pool.map(receive, range(batches)))
+        seconds = time.perf_counter() - began
+        return {
+            "messages sent per second": round(sent),
+            "messages received and deleted per second": round(received / seconds),
+        }
+
+
+HANDLER = """
+import time
+
+def handler(event, context):
+    for record in event["Records"]:
+        print("LATENCY", time.time() - float(record["body"]))
+"""
+
+
+def mapping(folder: Path) -> dict[str, Any]:
+    """From sending one message to the handler that an event source mapping calls with it, function warm."""
+    package = io.BytesIO()
+    with zipfile.ZipFile(package, "w") as archive:
+        archive.writestr("app.py", HANDLER)
+    with ServerProcess(folder / "data") as server:
+        sqs, functions, logs = (client(server, name) for name in ("sqs", "lambda", "logs"))
+        url = sqs.create_queue(QueueName="bench")["QueueUrl"]
+        functions.create_function(
+            FunctionName="bench",
+            Runtime="python3.12",
+            Handler="app.handler",
+            Role=ROLE,
+            Code={"ZipFile": package.getvalue()},
+        )
+        arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        functions.create_event_source_mapping(EventSourceArn=arn, FunctionName="bench")
+        count = 60
+
+        def latencies() -> list[float]:
+            lines = logs.filter_log_events(logGroupName="/aws/lambda/bench", filterPattern="LATENCY")["events"]
+            return [float(line["message"].split()[1]) for line in lines]
+
+        until = time.monotonic() + 120
+        for _ in range(count):
+            sqs.send_message(QueueUrl=url, MessageBody=str(time.time()))
+            while time.monotonic() < until:
+                counts = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+                if not int(counts["ApproximateNumberOfMessages"]) + int(
+                    counts["ApproximateNumberOfMessagesNotVisible"]
+                ):
+                    break
+                time.sleep(0.01)
+        while len(found := latencies()) < count and time.monotonic() < until:
+            time.sleep(0.2)
+        return {"messages": len(found), "first, cold": f"{found[0] * 1000:.0f} ms", "the others": quantiles(found[1:])}
+
+
+def alarm(folder: Path) -> dict[str, Any]:
+    """From a message in a queue to the ALARM state of an alarm on its depth, and back once it is gone."""
+    with ServerProcess(folder / "data") as server:
+        sqs, cloudwatch = client(server, "sqs"), client(server, "cloudwatch")
+        url = sqs.create_queue(QueueName="dead")["QueueUrl"]
+        cloudwatch.put_metric_alarm(
+            AlarmName="dead",
+            Namespace="AWS/SQS",
+            MetricName="ApproximateNumberOfMessagesVisible",
+            Dimensions=[{"Name": "QueueName", "Value": "dead"}],
+            Statistic="Maximum",
+            Period=60,
+            EvaluationPeriods=1,
+            Threshold=0,
+            ComparisonOperator="GreaterThanThreshold",
+            TreatMissingData="notBreaching",
+        )
+
+        def reached(state: str) -> float:
+            began = time.perf_counter()
+            while time.perf_counter() - began < 150:
+                if cloudwatch.describe_alarms(AlarmNames=["dead"])["MetricAlarms"][0]["StateValue"] == state:
+                    return time.perf_counter() - began
+                time.sleep(0.02)
+            return float("inf")
+
+        reached("OK")
+        sqs.send_message(QueueUrl=url, MessageBody="poison")
+        raised = reached("ALARM")
+        message = sqs.receive_message(QueueUrl=url)["Messages"][0]
+        sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+        return {"message to ALARM": f"{raised:.2f} s", "gone to OK": f"{reached('OK'):.2f} s"}
