@@ -119,6 +119,7 @@ class SqliteStore:
             self._reader.execute("PRAGMA query_only=ON")
 
     def _connect(self) -> sqlite3.Connection:
+        connection = None
         try:
             connection = sqlite3.connect(
                 self._path or ":memory:", isolation_level=None, check_same_thread=False, cached_statements=1000
@@ -132,6 +133,8 @@ class SqliteStore:
                 connection.execute("PRAGMA cache_size=-32768")
                 connection.execute("PRAGMA busy_timeout=5000")
         except sqlite3.DatabaseError as error:
+            if connection is not None:
+                connection.close()
             raise MusterError(
                 f"The database {self._path} cannot be opened ({error}). If it is damaged, put a backup in its place."
             ) from error
