@@ -9,7 +9,7 @@ import contextlib
 import ipaddress
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from muster.operation import Operations, Service
 from muster.runners import http as http_posts
 from muster.runners.functions import FunctionRunner
 from muster.services import cloudwatch, dynamodb, events, lambda_, logs, s3, sns, sqs, stepfunctions, sts
+from muster.stacks import SERVICE as CLOUDFORMATION
 from muster.store import blobs as blob_rows
 from muster.store.blobs import Blobs
 from muster.store.port import Realm
@@ -116,37 +117,27 @@ class Server:
         loop = asyncio.get_running_loop()
         for name in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(name, lambda: setattr(http, "should_exit", True))
-        with contextlib.ExitStack() as stack:
-            # The signals are ours: a second one while stopping must not cut the store's last commit short.
-            stack.enter_context(unhandled(http))
-            carrying = asyncio.create_task(dispatcher.run())
-            listening = asyncio.create_task(http.serve(sockets=[self._socket]))
-            try:
-                while not http.started and not listening.done():
-                    await asyncio.sleep(0.005)
-                if not listening.done():
-                    await ready()
-                done, _ = await asyncio.wait({carrying, listening}, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    task.result()
-            finally:
-                http.should_exit = True
-                await asyncio.gather(listening, return_exceptions=True)
-                carrying.cancel()
-                await asyncio.gather(carrying, return_exceptions=True)
-
-
-@contextlib.contextmanager
-def unhandled(http: uvicorn.Server) -> Iterator[None]:
-    """Keep uvicorn from taking the signals."""
-    http.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
-    yield
+        # The signals are ours: a second one while stopping must not cut the store's last commit short.
+        http.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
+        carrying = asyncio.create_task(dispatcher.run())
+        listening = asyncio.create_task(http.serve(sockets=[self._socket]))
+        try:
+            while not http.started and not listening.done():
+                await asyncio.sleep(0.005)
+            if not listening.done():
+                await ready()
+            done, _ = await asyncio.wait({carrying, listening}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            http.should_exit = True
+            await asyncio.gather(listening, return_exceptions=True)
+            carrying.cancel()
+            await asyncio.gather(carrying, return_exceptions=True)
 
 
 def all_services(endpoint: str, blobs: Blobs, mocks: stepfunctions.Cases | None = None) -> list[Service]:
     """Every service of this process."""
-    from muster.stacks import SERVICE as CLOUDFORMATION
-
     return [
         s3.service(blobs),
         events.SERVICE,

@@ -122,10 +122,8 @@ class Dispatcher:
     def _heard(self, committed: Committed) -> None:
         for kind, due_at in committed.due.items():
             known = self._next.get(kind)
-            if known is not None and due_at < known:
-                self._next[kind] = due_at
-                self._posted.set()
-            elif known is not None:
+            if known is not None:
+                self._next[kind] = min(known, due_at)
                 self._posted.set()
 
     def _free(self, kind: str) -> int:
